@@ -41,7 +41,7 @@ def check_columns(table: Any, names: Iterable[str], named_by: str, source: str) 
         commas = " (are its columns separated by something other than commas?)"
         # Names of files have a dot, names of data frames have none.
         alone = len(existing) == 1 and "." in str(source)
-        hint = commas if alone else "".join(nearest(name, existing) for name in absent[:SHOWN])
+        hint = commas if alone else "".join(nearest(name, existing, as_option) for name in absent[:SHOWN])
         problem = f"{named_by} names {listed(list(map(repr, absent)), SHOWN)}, but {source} has no such column{hint}"
         raise InvalidInput(
             problem, source=source, option=option_in(named_by), column=absent[0], remedy=f"It has: {listed(existing)}"
@@ -96,10 +96,16 @@ def check_keys(keys: Iterable[str], known: Iterable[str], source: str) -> None:
         raise InvalidInput(problem, source=source, option=unknown[0], remedy=f"There are: {', '.join(names)}")
 
 
-def nearest(name: str, known: Iterable[str], shown: Callable[[str], str] = str) -> str:
+def nearest(name: str, known: Iterable[str], shown: Callable[[str], str] = repr) -> str:
     """Return a suggestion of the known name nearest to ``name``, to end a sentence; empty if none is near."""
     close = difflib.get_close_matches(name, list(known), n=1)
-    return f" (did you mean {shown(close[0])!r}?)" if close else ""
+    return f" (did you mean {shown(close[0])}?)" if close else ""
+
+
+def as_option(name: str) -> str:
+    """Return a column's name as an option takes it; in a list, commas and spaces around a name need quotes."""
+    quoted = f'"{name}"'
+    return f"{name!r}, in a list {quoted!r}" if name != name.strip() or "," in name else repr(name)
 
 
 def enumerated(names: Iterable[str]) -> str:

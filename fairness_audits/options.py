@@ -285,7 +285,7 @@ def similar(name: str, known: Collection[str], shown: Callable[[str], str] = str
     """Return a suggestion for an unknown option, to end a sentence: the option with its role, or the nearest name."""
     if found := counterpart(name, known):
         return f" (for {found[0]}: {shown(found[1])!r})"
-    return nearest(name, known, shown)
+    return nearest(name, known, lambda one: repr(shown(one)))
 
 
 def _argument(text: str, hint: Any) -> Any:
@@ -330,11 +330,11 @@ def _several(hint: Any) -> bool:
 
 
 def names(text: str) -> tuple[str, ...]:
-    """Split ``a,b`` or ``a,"b, c"`` into a tuple."""
-    parts = tuple(part.strip() for part in next(csv.reader([text], skipinitialspace=True), []))
-    if not parts or not all(parts):
+    """Split ``a,b`` or ``a,"b, c"`` into a tuple; spaces around a name belong to it only in quotes."""
+    parts = next(csv.reader([text], skipinitialspace=True), [])
+    if not all(part.strip() for part in parts or [""]):
         raise InvalidInput(f"expected names separated by commas, found {text!r}")
-    return parts
+    return tuple(part if f'"{part}"' in text else part.strip() for part in parts)
 
 
 def from_yaml(path: Path, kind: type[Options], audit: str) -> dict[str, Any]:

@@ -117,8 +117,8 @@ def _of_another_make(argument: str, values: Any) -> tuple[PandasTable, bool] | N
     if isinstance(values, np.ndarray | list | tuple) or hasattr(values, "detach"):
         return None
     pyarrow = sys.modules.get("pyarrow")
-    if pyarrow is not None and isinstance(values, pyarrow.Array | pyarrow.RecordBatch):
-        return values.to_pandas(), False
+    if pyarrow is not None and isinstance(values, pyarrow.Array | pyarrow.ChunkedArray | pyarrow.RecordBatch):
+        return _to_pandas(argument, values), False
     import narwhals.stable.v2 as nw
 
     try:
@@ -136,8 +136,16 @@ def _of_another_make(argument: str, values: Any) -> tuple[PandasTable, bool] | N
             )
         frame = frame.collect()
     if isinstance(frame, nw.DataFrame | nw.Series):
-        return frame.to_pandas(), frame.implementation.is_pandas_like()
+        return _to_pandas(argument, frame), frame.implementation.is_pandas_like()
     return None
+
+
+def _to_pandas(argument: str, values: Any) -> PandasTable:
+    """Convert Arrow's arrays, or narwhals' frames. Raises InvalidInput for values that pandas cannot hold."""
+    try:
+        return values.to_pandas()
+    except (TypeError, ValueError, NotImplementedError) as error:
+        raise InvalidInput(f"{argument} cannot be converted to pandas: {reason(error)}", option=argument) from error
 
 
 def _of_tensor(argument: str, tensor: Any) -> Any:

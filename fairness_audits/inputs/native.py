@@ -50,7 +50,7 @@ class Native:
         return replace(self, given=self.given.assign(**columns))
 
     def _as_known(self, name: str, values: Sequence[Any]) -> pd.Series:
-        exact, named = set(values), {level_name(value): value for value in values}
+        exact, named = set(values), {level_name(value).strip(): value for value in values}
         levels, own = self._levels[name]
         found = own.astype(object).tolist()
         for place, (given, working) in enumerate(zip(found, levels, strict=True)):

@@ -127,7 +127,7 @@ def _read_by_pandas(
         header=0,
         names=list(table.columns),
         dtype=dict.fromkeys(text, str),
-        skipinitialspace=True,
+        skipinitialspace=found.spaced,
         # The engine reads an empty line of a single column as a missing value.
         skip_blank_lines=len(table.columns) > 1,
         keep_default_na=missing is None,

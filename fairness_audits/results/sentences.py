@@ -23,6 +23,7 @@ decimal_commas: In {columns}, a comma in a number is read as a decimal comma.
 codes: The model treats the numbers in {columns} as codes of categories, so the audit does too.
 unknown_categories: Column {column!r} has values that the model was not fitted on, such as {examples}, in {count:,}
   rows. The model decides about these rows as it does about unknown values.
+spaces: The file has spaces after its separators. They do not count as part of a name or a value.
 no_weight: Rows with weight 0 are left out: {count:,}.
 """
 """Caveats about reading files, shared by all audits."""

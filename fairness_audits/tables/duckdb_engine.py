@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,13 +14,13 @@ import numpy as np
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import SHOWN, check_columns, check_distinct, listed
 from fairness_audits.tables import sql
-from fairness_audits.tables.levels import cells_of
+from fairness_audits.tables.levels import cells_of, of_other_type
 from fairness_audits.tables.source import (
     Files,
     half_in_parquet,
     layout,
     local_files,
-    parquet_header,
+    parquet_headers,
     renamed,
     unique_names,
 )
@@ -35,7 +36,7 @@ from fairness_audits.tables.table import (
     missing_texts,
     precision_of,
 )
-from fairness_audits.tables.typed import typed
+from fairness_audits.tables.typed import EXACT, nested, typed
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
@@ -43,12 +44,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FRAME, UNTYPED = "rows_in_memory", "untyped_rows"
-NUMBERS = ("INT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN", "BIGNUM")
-TEXTS = ("VARCHAR", "ENUM")
+WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
+NUMBERS = (*WHOLE, "BOOLEAN", "FLOAT", "DOUBLE")
+TEXTS = ("VARCHAR", "ENUM(")
+AS_TEXT = ("DATE", "TIME", "INTERVAL", "UUID", "JSON", "HUGEINT", "UHUGEINT", "BIGNUM", '"NULL"')
+"""Beginnings of the names of types that are read as text; TIME includes TIMESTAMP, whose midnights become dates."""
+DECIMAL = re.compile(r"DECIMAL\((\d+),\d+\)")
+DIGITS = 15
+"""Doubles represent all decimal numbers with at most this number of digits uniquely."""
 TYPES = {
-    "BIGINT": "coalesce(regexp_full_match({0}, '[+-]?(0|[1-9][0-9]*)') AND TRY_CAST({0} AS BIGINT) IS NOT NULL, false)",
-    "DOUBLE": "{0} IS NULL OR (TRY_CAST({0} AS DOUBLE) IS NOT NULL "
-    "AND NOT regexp_matches({0}, '^[+-]?0[0-9]|_|^[+-]?[0-9]{{17,}}$'))",
+    "BIGINT": "coalesce(regexp_full_match({0}, '\\s*[+-]?(0|[1-9][0-9]*)\\s*') "
+    "AND TRY_CAST({0} AS BIGINT) IS NOT NULL, false)",
+    "DOUBLE": "{0} IS NULL OR (TRY_CAST({0} AS DOUBLE) IS NOT NULL AND NOT regexp_matches({0}, '^\\s*[+-]?0[0-9]|_') "
+    "AND NOT (regexp_full_match({0}, '\\s*[+-]?[0-9]{{16,}}\\s*') "
+    f"AND coalesce(abs(TRY_CAST({{0}} AS HUGEINT)) > {EXACT}, true)))",
     "BOOLEAN": "coalesce(regexp_full_match({0}, '(?i)true|false'), true)",
 }
 """Types of CSV columns, with a condition on each value. A column has the first type that fits all its values; BIGINT
@@ -86,7 +95,23 @@ def opened(
                     option = "memory" if name == "memory_limit" else name
                     problem = f"DuckDB does not accept --{option}={value}: {error_text(error)}"
                     raise InvalidInput(problem, option=option) from error
+        connection.execute("SET TimeZone = 'UTC'")
         yield DuckTable(connection, source, missing, separator, text_columns)
+
+
+def read_as(cell: str, kind: str) -> str | None:
+    """Return the expression that reads a cell of this type as a number or text; None for nested and binary types."""
+    if "[" in kind:
+        return None
+    if kind in NUMBERS or kind.startswith(TEXTS):
+        return cell
+    if kind.startswith(AS_TEXT):
+        return f"regexp_replace(CAST({cell} AS VARCHAR), ' 00:00:00$', '')"
+    if (decimal := DECIMAL.fullmatch(kind)) is None:
+        return None
+    if int(decimal[1]) <= DIGITS:
+        return f"CAST({cell} AS DOUBLE)"
+    return f"regexp_replace(CAST({cell} AS VARCHAR), '[.]0+$|([.][0-9]*[1-9])0+$', '\\1')"
 
 
 def quoted(column: str) -> str:
@@ -110,28 +135,33 @@ def error_text(error: BaseException) -> str:
     return "; ".join(lines[:3] if "CSV Error" in lines[0] else lines[:1])
 
 
-def plain(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Return a data frame that DuckDB can read, with :func:`numbered` columns, and the names of its text columns.
+def plain(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str], dict[str, str]]:
+    """Return a data frame that DuckDB can read, with :func:`numbered` columns.
 
-    Numbers are unchanged, except that half precision becomes single, because DuckDB has no half precision. All other
-    values (objects, categories, dates) become text.
+    Also return the names of its text columns, and the types of columns of nested or binary values, which are left out.
+    Numbers and timestamps are unchanged, except that half precision becomes single, because DuckDB has no half
+    precision. All other values (objects, categories) become text.
     """
     import pandas as pd
-    from pandas.api.types import is_complex_dtype, is_float_dtype, is_numeric_dtype
+    from pandas.api.types import is_complex_dtype, is_datetime64_any_dtype, is_float_dtype, is_numeric_dtype
 
     columns: dict[str, Any] = {}
-    texts = []
+    texts, other = [], dict[str, str]()
     for name, (_, values) in zip(numbered(frame.columns), frame.items(), strict=True):
+        if isinstance(values.dtype, pd.ArrowDtype) and not is_numeric_dtype(values):
+            values = values.array.__arrow_array__().to_pandas()
         if is_float_dtype(values):
             columns[name] = values.to_numpy(dtype=np.promote_types(precision_of(values), np.float32), na_value=np.nan)
-        elif is_numeric_dtype(values) and not is_complex_dtype(values):
+        elif (is_numeric_dtype(values) and not is_complex_dtype(values)) or is_datetime64_any_dtype(values):
             columns[name] = values.array
+        elif kind := nested(values):
+            columns[name], other[name] = None, kind
         else:
             found = values.astype("string").astype(object).to_numpy(copy=True)
             found[values.isna().to_numpy()] = None
             columns[name] = found
             texts.append(name)
-    return pd.DataFrame(columns), texts
+    return pd.DataFrame(columns, index=range(len(frame))), texts, other
 
 
 class DuckTable:
@@ -151,16 +181,24 @@ class DuckTable:
         self._connection, self._missing = connection, ", ".join(map(text, missing_texts(missing)))
         self._files: Files | None = None
         self._half: frozenset[str] = frozenset()
-        self.separator, self._commas = ",", frozenset[str]()
+        self.separator, self.spaced = ",", False
+        self.decimal_commas: list[str] = []
+        self._headers: Mapping[str, Collection[str]] = {}
+        other = dict[str, str]()
         self.notes: dict[str, Any] = {}
         if isinstance(source, str | Path | Sequence):
             self._files = local_files(source)
             self.name = self._files.name
             if self._files.kind == "csv":
                 found = layout(self._files, separator)
-                named, self.separator = found.names, found.separator
+                named, self.separator, self.spaced = found.names, found.separator, found.spaced
+                if self.spaced:
+                    self.notes["spaces"] = True
             else:
-                named = parquet_header(self._files)
+                headers = parquet_headers(self._files)
+                named = headers[self._files.paths[0]]
+                if len(headers) > 1:
+                    self._headers = {path: {name.lower() for name in names} for path, names in headers.items()}
             self._header = unique_names(named)
             if repeated := renamed(named, self._header):
                 self.notes["repeated_names"] = repeated
@@ -169,22 +207,31 @@ class DuckTable:
             self._header = tuple(str(column) for column in source.columns)
             check_distinct(self._header, self.name)
             self._half = half_columns(source)
-            rows, texts = plain(typed(source, self.name))
+            rows, texts, other = plain(typed(source, self.name))
             connection.register(UNTYPED, rows)
             # DuckDB cannot infer the type of a column without values.
             as_text = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in texts)
             replaced = f" REPLACE ({as_text})" if texts else ""
             connection.execute(f"CREATE TEMP VIEW {FRAME} AS SELECT *{replaced} FROM {UNTYPED}")
-        known, kinds, *_ = zip(*self._query(f"DESCRIBE SELECT * FROM {self._rows()}"), strict=True)
         if self._files is not None and self._files.kind == "parquet":
             self._half = half_in_parquet(self._files)
+        known, kinds = self._described(self._stored())
+        kinds = [other.get(own, kind) for own, kind in zip(known, kinds, strict=True)]
         self.columns: tuple[str, ...] = (*self._header, *known[len(self._header) :])
-        self._types: Mapping[str, str] = dict(zip(self.columns, kinds, strict=True))
         self._known: Mapping[str, str] = dict(zip(self.columns, known, strict=True))
+        self._kinds: Mapping[str, str] = dict(zip(self.columns, kinds, strict=True))
+        self._cells = {own: read_as(quoted(own), kind) for own, kind in zip(known, kinds, strict=True)}
+        if self.spaced:
+            trimmed = {own: f"ltrim({quoted(own)}, ' ')" for own in known}
+            held = f"NOT IN ({self._missing})"
+            self._cells = {own: f"CASE WHEN {cell} {held} THEN {cell} END" for own, cell in trimmed.items()}
+        self._types: Mapping[str, str] = dict(zip(self.columns, self._described(self._rows())[1], strict=True))
         self._derived = dict[str, str]()
-        self._dialect = Dialect(lambda column: self._derived.get(column) or quoted(self._known[column]), text)
+        self._dialect = Dialect(self._named, text)
         if self.is_csv and self.separator != ",":
-            self._commas = self._with_decimal_commas(text_columns)
+            self.decimal_commas = self._with_decimal_commas(text_columns)
+            for own in map(self._known.__getitem__, self.decimal_commas):
+                self._cells[own] = f"replace({self._cells[own]}, ',', '.')"
             if self.decimal_commas:
                 self.notes["decimal_commas"] = {"columns": listed(self.decimal_commas, SHOWN)}
 
@@ -192,11 +239,6 @@ class DuckTable:
     def is_csv(self) -> bool:
         """Return whether the source is CSV files."""
         return self._files is not None and self._files.kind == "csv"
-
-    @property
-    def decimal_commas(self) -> list[str]:
-        """Return the columns in which a comma in a number is a decimal comma."""
-        return [name for name in self.columns if self._known[name] in self._commas]
 
     def size(self) -> int:
         return int(self._query(f"SELECT count(*) FROM {self._rows()}")[0][0])
@@ -229,9 +271,10 @@ class DuckTable:
         return found[:SHOWN]
 
     def precision(self, column: str) -> np.dtype:
-        kind = self._types[column]
+        kind = self._kinds.get(column, "VARCHAR")
         single = HALF if column in self._half else np.float32
-        return np.dtype(single if kind == "FLOAT" else np.int64 if "INT" in kind else np.float64)
+        whole = "INT" in kind or kind.endswith(",0)")
+        return np.dtype(single if kind == "FLOAT" else np.int64 if whole else np.float64)
 
     def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
         own = numbered(columns)
@@ -273,18 +316,18 @@ class DuckTable:
 
         assert self._files is not None
         paths = list(self._files.paths)
-        if len(set(parquet_header(self._files))) == len(self._header):
+        if "repeated_names" not in self.notes:
             found = pd.read_parquet(paths).rename(columns=str).reset_index(drop=True)
         else:
             tables = [ParquetFile(path).read().rename_columns(list(self._header)) for path in paths]
             found = pd.concat([one.to_pandas() for one in tables], ignore_index=True)
         return found
 
-    def _with_decimal_commas(self, texts: Sequence[str]) -> frozenset[str]:
-        """Return DuckDB's names of columns with decimal commas, or none unless one column certainly has them."""
+    def _with_decimal_commas(self, texts: Sequence[str]) -> list[str]:
+        """Return the columns with decimal commas, or none unless one column certainly has them."""
         names = [name for name in self.columns if name not in texts]
         if not names:
-            return frozenset()
+            return []
         counts = [
             f"count(*) FILTER (WHERE {condition})"
             for raw in map(self._dialect.name, names)
@@ -298,18 +341,41 @@ class DuckTable:
         others, commas, certain = np.reshape(found, (len(names), -1)).T
         numbers = (others == 0) & (commas > 0)
         if not (certain[numbers] > 0).any():
-            return frozenset()
-        return frozenset(self._known[name] for name, is_number in zip(names, numbers, strict=True) if is_number)
+            return []
+        return [name for name, is_number in zip(names, numbers, strict=True) if is_number]
 
     def _column(self, column: str) -> SqlColumn:
-        kind = self._types[column]
         raw = self._dialect.name(column)
-        if kind.startswith(TEXTS):
-            return SqlColumn(raw, f"TRY_CAST({raw} AS DOUBLE)")
-        return SqlColumn(raw, f"CAST({raw} AS DOUBLE)" if any(number in kind for number in NUMBERS) else None)
+        cast = "TRY_CAST" if self._types[column].startswith(TEXTS) else "CAST"
+        return SqlColumn(raw, f"{cast}({raw} AS DOUBLE)")
+
+    def _named(self, column: str) -> str:
+        """Return the expression of a column. Raises InvalidInput if some rows or all have no usable value."""
+        if column in self._derived:
+            return self._derived[column]
+        own = self._known[column]
+        if self._cells[own] is None:
+            raise of_other_type(self, column, self._kinds[column])
+        if without := [path for path, names in self._headers.items() if own.lower() not in names]:
+            problem = f"{without[0]} has no column {column!r}, unlike other files of {self.name}"
+            raise InvalidInput(
+                problem, source=without[0], column=column, remedy="Add the column, or leave the file out"
+            )
+        return quoted(own)
 
     def _rows(self, path: str | None = None) -> str:
-        """Return the table expression of the source, or of one of its files."""
+        """Return the table expression of the source, or of one of its files, with columns of numbers and of text."""
+        cells = {own: cell for own, cell in self._cells.items() if cell is not None}
+        if path is not None and path in self._headers:
+            # Alone, a file may have other types, and it may lack columns.
+            types = {self._known[column]: kind for column, kind in self._types.items()}
+            held = self._headers[path]
+            cells = {own: f"CAST({cell} AS {types[own]})" for own, cell in cells.items() if own.lower() in held}
+        changed = ", ".join(f"{cell} AS {quoted(own)}" for own, cell in cells.items() if cell != quoted(own))
+        return f"(SELECT * REPLACE ({changed}) FROM {self._stored(path)})" if changed else self._stored(path)
+
+    def _stored(self, path: str | None = None) -> str:
+        """Return the table expression of the stored columns."""
         if self._files is None:
             return FRAME
         paths = f"[{', '.join(text(one) for one in ((path,) if path else self._files.paths))}]"
@@ -317,14 +383,15 @@ class DuckTable:
             # Without union_by_name DuckDB would cast a later file's 1.5 to the first file's integer type.
             return f"read_parquet({paths}, union_by_name = true)"
         columns = ", ".join(f"{column}: 'VARCHAR'" for column in numbered(self._header))
-        read = (
+        return (
             f"read_csv({paths}, auto_detect = false, header = true, delim = {text(self.separator)}, quote = '\"', "
             f"escape = '\"', columns = {{{columns}}}, nullstr = [{self._missing}])"
         )
-        if not self._commas:
-            return read
-        replaced = ", ".join(f"replace({quoted(name)}, ',', '.') AS {quoted(name)}" for name in sorted(self._commas))
-        return f"(SELECT * REPLACE ({replaced}) FROM {read})"
+
+    def _described(self, rows: str) -> tuple[list[str], list[str]]:
+        """Return DuckDB's names and types of the columns of a table expression."""
+        found = self._query(f"DESCRIBE SELECT * FROM {rows}")
+        return [name for name, *_ in found], [kind for _, kind, *_ in found]
 
     def _query(self, statement: str) -> list[tuple[Any, ...]]:
         return self._executed(statement).fetchall()

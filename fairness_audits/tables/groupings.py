@@ -25,9 +25,6 @@ class Part:
         """Return the SQL of each row's group name, NULL if the value is missing or a value to cut is not a number."""
         if not self.relation:
             return _level(dialect, found)
-        if found.number is None:
-            problem = f"Column {self.column!r} holds no numbers"
-            raise InvalidInput(problem, option="group", column=self.column, remedy="Cut a column of numbers")
         names = [dialect.text(f"{self.column} {sign} {self.at:g}") for sign in (self.relation, OPPOSITE[self.relation])]
         return (
             f"CASE WHEN {found.number} IS NULL OR isnan({found.number}) THEN NULL "
@@ -71,7 +68,7 @@ def grouping(text: str, columns: Sequence[str]) -> Grouping | None:
     """
     if text in columns:
         return None
-    parts = [_part(one.strip(), columns) for one in text.split(CROSS)]
+    parts = [_part(one if one in columns else one.strip(), columns) for one in text.split(CROSS)]
     return None if len(parts) == 1 and not parts[0].relation else Grouping(text, tuple(parts))
 
 

@@ -194,6 +194,12 @@ def unfit(
     )
 
 
+def of_other_type(table: Placed, column: str, kind: str) -> InvalidInput:
+    """Return the error for a column of a nested or binary type."""
+    problem = f"{table.name}: column {column!r} holds {kind} values, which are neither numbers nor text"
+    return InvalidInput(problem, source=table.name, column=column, remedy="Convert them to numbers or text")
+
+
 def _shown(values: Iterable[Any]) -> str:
     return listed(in_order(values), SHOWN)
 

@@ -28,6 +28,7 @@ from fairness_audits.tables.table import (
     Threshold,
     in_precision_of,
 )
+from fairness_audits.tables.typed import nested
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
@@ -219,14 +220,12 @@ class Values:
 
     @classmethod
     def of(cls, table: Placed, column: str, role: str, found: pd.Series) -> Values:
-        """Encode a column. Raises InvalidInput for missing values and for values without a hash, such as lists."""
+        """Encode a column. Raises InvalidInput for missing values and for nested or binary values, such as lists."""
         import pandas as pd
 
-        try:
-            which, distinct = pd.factorize(found, use_na_sentinel=True)
-        except TypeError as error:
-            problem = f"holds values that cannot be compared, such as {found.iloc[0]!r}: expected numbers or text"
-            raise levels.unfit(table, column, role, problem) from error
+        if kind := nested(found):
+            raise levels.of_other_type(table, column, kind)
+        which, distinct = pd.factorize(found, use_na_sentinel=True)
         counts = np.bincount(which + 1, minlength=len(distinct) + 1).tolist()
         distinct = np.asarray(distinct, dtype=object).tolist()
         by_value = tally(zip(distinct, counts[1:], strict=True)) | ({None: counts[0]} if counts[0] else {})

@@ -5,8 +5,8 @@ import glob
 import gzip
 import io
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -52,10 +52,14 @@ def local_files(source: str | Path | Sequence[str | Path]) -> Files:
 
 @dataclass(frozen=True)
 class Layout:
-    """The column ``names`` in a CSV file's first line, and the character that separates columns."""
+    """The column ``names`` in a CSV file's first line, and the character that separates columns.
+
+    In a file that is ``spaced``, spaces follow separators, as in ``age, sex``. They do not belong to names and values.
+    """
 
     names: tuple[str, ...]
     separator: str
+    spaced: bool = field(default=False, compare=False)
 
 
 def layout(files: Files, separator: str | None = None) -> Layout:
@@ -63,16 +67,16 @@ def layout(files: Files, separator: str | None = None) -> Layout:
 
     Raises InvalidInput for a file without column names, and if the layouts differ.
     """
-    first = csv_layout(files.paths[0], separator)
-    for path in files.paths[1:]:
-        if (other := csv_layout(path, separator)) != first:
+    first, *others = each = [csv_layout(path, separator) for path in files.paths]
+    for path, other in zip(files.paths[1:], others, strict=True):
+        if other != first:
             raise InvalidInput(
                 f"{path} has the columns {listed(other.names)}, separated by {other.separator!r}, but "
                 f"{files.paths[0]} has {listed(first.names)}, separated by {first.separator!r}",
                 source=path,
                 remedy="Files that are audited together need the same columns in the same order",
             )
-    return first
+    return replace(first, spaced=any(one.spaced for one in each))
 
 
 def unique_names(names: Sequence[str]) -> tuple[str, ...]:
@@ -97,20 +101,20 @@ def renamed(names: Iterable[str], apart: Iterable[str]) -> list[dict[str, str]]:
     return [{"name": name, "own": own} for name, own in zip(names, apart, strict=True) if name != own]
 
 
-def parquet_header(files: Files) -> tuple[str, ...]:
-    """Return the column names of the first Parquet file.
+def parquet_headers(files: Files) -> dict[str, tuple[str, ...]]:
+    """Return the column names of each Parquet file.
 
     Raises InvalidInput for a file that is not Parquet, and for several files with names that differ only in case,
     which DuckDB would confuse.
     """
-    headers = [_schema(path) for path in files.paths]
-    for path, names in zip(files.paths, headers, strict=True):
+    headers = {path: _parquet_names(path) for path in files.paths}
+    for path, names in headers.items():
         lowered = [name.lower() for name in names]
         if len(headers) > 1 and len(set(lowered)) < len(names):
             alike = [name for name in names if lowered.count(name.lower()) > 1]
             problem = f"{path}: the names of the columns {listed(alike)} differ only in case"
             raise InvalidInput(problem, source=path, column=alike[0], remedy="Rename them")
-    return headers[0]
+    return headers
 
 
 def half_in_parquet(files: Files) -> frozenset[str]:
@@ -122,7 +126,7 @@ def half_in_parquet(files: Files) -> frozenset[str]:
     return frozenset.intersection(*each)
 
 
-def _schema(path: str) -> tuple[str, ...]:
+def _parquet_names(path: str) -> tuple[str, ...]:
     from pyarrow import ArrowException
     from pyarrow.parquet import read_schema
 
@@ -158,7 +162,8 @@ def layout_of(sample: str, path: str, separator: str | None = None) -> Layout:
         problem = f"{path} is not UTF-8 text (it holds zero bytes, as UTF-16 does)"
         raise InvalidInput(problem, source=path, remedy="Save it as UTF-8")
     mark = separated_by(sample, path) if separator is None else SEPARATORS[separator]
-    names = next(csv.reader(io.StringIO(sample, newline=""), delimiter=mark), [])
+    found = list(records(sample, mark))
+    names = found[0] if found else []
     if not names:
         raise InvalidInput(
             f"{path} is empty", source=path, remedy=("A file needs a line of column names, and rows below it")
@@ -170,7 +175,12 @@ def layout_of(sample: str, path: str, separator: str | None = None) -> Layout:
             "otherwise name it in the first line"
         )
         raise InvalidInput(problem, source=path, column=str(nameless[0]), remedy=remedy)
-    return Layout(tuple(names), mark)
+    return Layout(tuple(names), mark, found != list(records(sample, mark, spaces=True)))
+
+
+def records(sample: str, mark: str, spaces: bool = False) -> Iterator[list[str]]:
+    """Yield the fields of each line, with ``spaces`` including the spaces after separators."""
+    yield from csv.reader(io.StringIO(sample, newline=""), delimiter=mark, skipinitialspace=not spaces)
 
 
 def separated_by(sample: str, path: str) -> str:
@@ -180,9 +190,9 @@ def separated_by(sample: str, path: str) -> str:
     """
     widths: dict[str, list[int]] = {}
     for mark in SEPARATORS.values():
-        records = [len(record) for record in csv.reader(io.StringIO(sample, newline=""), delimiter=mark) if record]
+        lengths = [len(record) for record in records(sample, mark) if record]
         # The last line of a sample may be incomplete.
-        widths[mark] = records[:-1] if len(sample) == SAMPLE and len(records) > 1 else records
+        widths[mark] = lengths[:-1] if len(sample) == SAMPLE and len(lengths) > 1 else lengths
     possible = [mark for mark, found in widths.items() if found and found[0] > 1 and set(found) == {found[0]}]
     if len(possible) > 1:
         names = [name for name, mark in SEPARATORS.items() if mark in possible]

@@ -18,7 +18,7 @@ import numpy as np
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import SHOWN, check_columns, not_installed
 from fairness_audits.tables import sql
-from fairness_audits.tables.levels import cells_of
+from fairness_audits.tables.levels import cells_of, of_other_type
 from fairness_audits.tables.source import CSV, layout_of, renamed, unique_names
 from fairness_audits.tables.sql import Dialect, SqlColumn
 from fairness_audits.tables.table import HALF, Cell, Derived, Faulty, Place, Request, half_columns, missing_texts
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "boolean")
+AS_TEXT = ("string", "char", "varchar", "date", "timestamp", "interval", "void")
+"""Beginnings of the names of types that are read as text; midnights become dates."""
 PLACE = {
     "file_of_row": "_metadata.file_path",
     "block_of_row": "_metadata.file_block_start",
@@ -118,9 +120,6 @@ def text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-DIALECT = Dialect(name, text)
-
-
 @contextmanager
 def _without_its_warnings() -> Iterator[None]:
     """Suppress pyspark's warnings about pandas 3, which do not concern the plain columns used here."""
@@ -146,6 +145,8 @@ class SparkTable:
         missing: Sequence[str] | None = None,
         separator: str | None = None,
     ) -> None:
+        from pyspark.sql import functions
+
         self._session, self._missing = session, missing_texts(missing)
         self._texts: tuple[str, ...] = ()
         self._half: frozenset[str] = frozenset()
@@ -165,7 +166,14 @@ class SparkTable:
                 with _without_its_warnings():
                     frame = session.createDataFrame(frame)
             self._plain = frame
+        kinds = dict(self._plain.dtypes)
+        self._other = {column: kind for column, kind in kinds.items() if not kind.startswith((*NUMBERS, *AS_TEXT))}
+        if dated := [column for column, kind in kinds.items() if kind.startswith(AS_TEXT[1:])]:
+            texts = {column: functions.col(name(column)).cast("string") for column in dated}
+            texts = {column: functions.regexp_replace(cell, " 00:00:00$", "") for column, cell in texts.items()}
+            self._plain = self._plain.withColumns(texts)
         self._types = dict(self._plain.dtypes)
+        self._dialect = Dialect(self._named, text)
         self.columns = tuple(self._types)
         self._rows = self._without_missing_texts(self._plain)
 
@@ -173,20 +181,20 @@ class SparkTable:
         return int(self._done(self._rows.count))
 
     def cells(self, request: Request) -> list[Cell]:
-        keys = sql.keys(DIALECT, request, self._column(request.outcome.column))
+        keys = sql.keys(self._dialect, request, self._column(request.outcome.column))
         selected = self._rows.selectExpr(*(f"{expression} AS {key}" for key, expression in keys.items()))
         counted = f"{sql.counted(request.outcome, '{selected}')} LIMIT {request.cells + 1}"
         return cells_of(self, request, self._done(lambda: self._session.sql(counted, selected=selected).collect()))
 
     def distinct(self, columns: Sequence[str]) -> dict[str, int]:
-        counts = (f"approx_count_distinct({name(column)})" for column in columns)
+        counts = (f"approx_count_distinct({self._named(column)})" for column in columns)
         (found,) = self._done(self._rows.selectExpr(*counts).collect)
         return dict(zip(columns, found, strict=True))
 
     def places(self, faulty: Faulty) -> list[Place]:
         """Return the first faulty rows; rows of a data frame have no numbers."""
         column = self._column(faulty.column)
-        condition = sql.condition(DIALECT, faulty, column)
+        condition = sql.condition(self._dialect, faulty, column)
         if condition is None:
             return []
         if not self._from_files:
@@ -209,12 +217,12 @@ class SparkTable:
         """Return columns in the order of the rows (for a data frame, in Spark's order): numbers, text as objects."""
         rows = self._placed().orderBy(*PLACE) if self._from_files else self._rows
         with _without_its_warnings():
-            frame: Any = self._done(rows.selectExpr(*(name(column) for column in columns)).toPandas)
+            frame: Any = self._done(rows.selectExpr(*map(self._named, columns)).toPandas)
         return {column: frame[column].to_numpy() for column in columns}
 
     def add(self, grouping: Derived) -> None:
         check_columns(self, grouping.columns, "group", self.name)
-        self._derived[grouping.name] = grouping.sql(DIALECT, self._column)
+        self._derived[grouping.name] = grouping.sql(self._dialect, self._column)
         self._rows = self._without_missing_texts(self._plain)
         self._types[grouping.name] = "string"
         self.columns = (*self.columns, grouping.name)
@@ -231,6 +239,8 @@ class SparkTable:
         repeated = renamed(found.names, own)
         # Spark renames repeated columns to x0, x1, ... and then cannot check the header.
         strict = reader.options(mode="FAILFAST", escape='"', enforceSchema=bool(repeated), sep=found.separator)
+        if found.spaced:
+            strict, self.notes["spaces"] = strict.options(ignoreLeadingWhiteSpace=True), True
         plain = self._done(lambda: strict.csv(paths, header=True))
         if repeated:
             if len(plain.inputFiles()) > 1:
@@ -271,10 +281,14 @@ class SparkTable:
         return before
 
     def _column(self, column: str) -> SqlColumn:
-        kind, raw = self._types[column], name(column)
-        if kind == "string":
-            return SqlColumn(raw, f"TRY_CAST({raw} AS DOUBLE)")
-        return SqlColumn(raw, f"CAST({raw} AS DOUBLE)" if kind.startswith(NUMBERS) else None)
+        raw, cast = self._named(column), "TRY_CAST" if self._types[column] == "string" else "CAST"
+        return SqlColumn(raw, f"{cast}({raw} AS DOUBLE)")
+
+    def _named(self, column: str) -> str:
+        """Return a column's quoted name. Raises InvalidInput for a column of a nested or binary type."""
+        if column in self._other:
+            raise of_other_type(self, column, self._other[column])
+        return name(column)
 
     def _done(self, work: Callable[[], Result]) -> Result:
         from py4j.protocol import Py4JError

@@ -30,13 +30,10 @@ class Dialect:
 
 @dataclass(frozen=True)
 class SqlColumn:
-    """SQL expressions of a column: ``raw`` is its value, ``number`` its value as a double, NULL if it is not a number.
-
-    ``number`` is None for a column of another type, such as a date or a list.
-    """
+    """SQL expressions of a column: ``raw`` is its value, ``number`` is its value as a double, or NULL for a text."""
 
     raw: str
-    number: str | None
+    number: str
 
 
 def keys(dialect: Dialect, request: Request, outcome: SqlColumn) -> dict[str, str]:
@@ -45,7 +42,7 @@ def keys(dialect: Dialect, request: Request, outcome: SqlColumn) -> dict[str, st
     fault, value = "0", outcome.raw
     if not isinstance(reading, Decision):
         fault = _fault(dialect, outcome, reading.low, reading.high)
-        value = f"CASE WHEN {fault} = 0 THEN {_value(dialect, str(outcome.number), reading)} END"
+        value = f"CASE WHEN {fault} = 0 THEN {_value(dialect, outcome.number, reading)} END"
     return dict(zip(KEYS, (dialect.name(request.group), dialect.name(request.label), fault, value), strict=True))
 
 
@@ -55,7 +52,7 @@ def condition(dialect: Dialect, faulty: Faulty, found: SqlColumn) -> str | None:
         literal = _literal(dialect, faulty.value)
         return None if literal is None else f"{found.raw} = {literal}"
     if faulty.fault == "missing":
-        return f"{found.raw} IS NULL" + (f" OR isnan({found.number})" if found.number else "")
+        return f"{found.raw} IS NULL OR isnan({found.number})"
     return f"{_fault(dialect, found, faulty.low, faulty.high)} = {FAULTS.index(faulty.fault)}"
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 NUMBER = re.compile(r"[+-]?(\d[\d.,'_\s]*|[.,]\d+)([eE][+-]?\d+)?\s*%?")
 EXACT = 2**53
 """Doubles represent all integers up to this one."""
+NESTED = (list, tuple, dict, set, frozenset, np.ndarray, bytes, bytearray, memoryview)
+"""Types of values that are neither numbers nor names."""
 Kind = Literal["number", "truth", "text", "other"]
 
 
@@ -61,6 +63,16 @@ def column_of(column: pd.Series, name: str, source: str) -> pd.Series:
         # Keep booleans with missing values as objects, because they are not numbers.
         return column.astype(bool) if known.all() else column
     return pd.Series(_numbers(values.tolist(), known.to_numpy(), name, source), index=column.index, name=column.name)
+
+
+def nested(column: pd.Series) -> str | None:
+    """Return the type of the nested or binary values in a column, such as ``list``; None if there are none."""
+    import pandas as pd
+
+    if getattr(column.dtype, "kind", "O") != "O" or isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype):
+        return None
+    kinds = set(map(type, column.dropna().astype(object)))
+    return min((kind.__name__ for kind in kinds if issubclass(kind, NESTED)), default=None)
 
 
 def numbers_as_text(values: pd.Series) -> list[str]:

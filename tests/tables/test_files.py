@@ -63,6 +63,49 @@ def test_the_separator_is_found(name: str, mark: str, ending: str, tmp_path: Pat
         np.testing.assert_array_equal(found.lower, expected.lower)
 
 
+SPACED = """age, code, sex, d, text
+ 39,  01, M, 0, "x, y"
+41, 02, F, 1,
+ 7, NA, F, 1, z
+40,10,M,0,  z
+"""
+
+
+def test_spaces_after_separators_are_not_read(tmp_path: Path, engine: Engine) -> None:
+    """The file is read as the file without these spaces is: names, codes, missing values, texts in quotes."""
+    path = written(tmp_path / "rows.csv", SPACED.replace("7, NA, F", "7, 02, F"))
+    with opened(path, engine) as table:
+        assert table.columns == ("age", "code", "sex", "d", "text")
+        assert table.arrays(["code"])["code"].tolist() == ["01", "02", "02", "10"]
+        assert contingency(table, label="d", group="sex", score="age").groups == ("F", "M")
+        assert table.notes == {"spaces": True}
+    with invalid(option="group", column="text", row=1):
+        contingency(path, label="d", group="text", score="age", engine=engine)
+
+
+def test_spaces_after_separators_are_not_read_for_a_model(tmp_path: Path) -> None:
+    path = written(tmp_path / "rows.csv", SPACED)
+    expected = pd.read_csv(path, skipinitialspace=True)
+    source = Source.read(path)
+    pd.testing.assert_frame_equal(source.native, expected, check_column_type=False)
+    assert source.table["age"].tolist() == [39, 41, 7, 40]
+    assert source.table["code"].dropna().tolist() == ["01", "02", "10"]
+    assert source.table["text"].dropna().tolist() == ["x, y", "z", "z"]
+    # Spaces within quotes, and after a value, are part of it.
+    source = Source.read(written(path, 'a,b\n" 01",x \n02 ,y\n'))
+    assert source.table.to_dict("list") == {"a": [" 01", "02 "], "b": ["x ", "y"]}
+    assert not source.notes
+
+
+@pytest.mark.parametrize("gap", ["", "\n,0"])
+def test_whole_numbers_that_doubles_confuse_keep_their_digits(gap: str, tmp_path: Path) -> None:
+    values = [str(2**53 + 1), str(2**53), str(10**17 + 1), str(10**17), "123456789012345678901", "7"]
+    for count in (2, 4, 6):
+        content = "n,d\n" + ",0\n".join(values[:count]) + f",0{gap}\n"
+        found = Source.read(written(tmp_path / "rows.csv", content)).table["n"].dropna()
+        assert found.map(str).tolist() == values[:count]
+
+
 def test_a_file_with_two_possible_separators_needs_to_be_told(tmp_path: Path) -> None:
     path = written(tmp_path / "rows.csv", "a;b,c;d\n1;2,3;4\n")
     with invalid(option="separator"):
@@ -187,6 +230,24 @@ def test_numbers_of_parquet_are_numbers(tmp_path: Path) -> None:
         found = contingency(source, label="y", group="g", score="p")
         assert found.groups == expected.groups
         np.testing.assert_array_equal(found.table, expected.table)
+
+
+@pytest.mark.parametrize("group", ['" sex"', 'race, " sex"', '" sex*race"', '"a,b"'])
+def test_names_with_spaces_and_commas_are_given_in_quotes(group: str, here: Path) -> None:
+    rows = pd.DataFrame({" sex": [*"abba"] * 9, "race": [*"cd"] * 18, "a,b": [*"ef"] * 18, " d": [0, 1, 1] * 12})
+    rows.to_parquet("rows.parquet")
+    options = (
+        "permutation",
+        "--predictions",
+        "rows.parquet",
+        "no--label",
+        "--prediction",
+        " d",
+        "--metric",
+        "selection_rate",
+    )
+    found = json_of(*options, "--group", group)
+    assert {one["rows"] for one in found["groups"]} == {9 if "*" in group else 18}
 
 
 COMPAS = "--label two_year_recid --score decile_score --threshold 5 --group race --metric fpr,fnr --pairs --draws 999"
