@@ -112,7 +112,7 @@ class Native:
     def _labelled(self, rows: pd.DataFrame) -> pd.DataFrame:
         labels = [] if self.handed is None else self.handed.labels or []
         own = dict(zip(map(str, labels), labels, strict=True))
-        return rows.set_axis(pd.Index([own.get(name, name) for name in rows]), axis="columns")
+        return rows.copy().set_axis(pd.Index([own.get(name, name) for name in rows]), axis="columns")
 
     def _array(self, rows: pd.DataFrame) -> Array:
         dtype = getattr(self.handed and self.handed.table, "dtype", None)

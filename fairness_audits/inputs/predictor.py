@@ -31,7 +31,7 @@ TRIED, SAME = 200, 1e-6
 
 @dataclass(frozen=True)
 class Predictor:
-    """A ``model`` of rows in the audit's form; ``inputs`` converts these to what the model takes."""
+    """A ``model`` of rows in the audit's form; ``inputs`` converts these, restored, to what the model takes."""
 
     model: Model
     native: Native
@@ -57,7 +57,7 @@ class Predictor:
         return array_of(self._each(self.model.margins), rows, row_form(rows.columns))
 
     def _each(self, function: Callable[[Any], Any]) -> Callable[[pd.DataFrame], Any]:
-        return lambda rows: in_calls(lambda some: function(self.inputs(some)), BLOCK_ROWS, rows)
+        return lambda rows: in_calls(lambda some: function(self.inputs(self.native.restored(some))), BLOCK_ROWS, rows)
 
 
 def categories_in(model: Model, names: Sequence[str]) -> dict[str, tuple[Any, ...] | None]:
@@ -82,17 +82,14 @@ def predictor(model: Model, native: Native, computing: Computing, tensors: bool 
 
         return torch.tensor(numbers(rows), dtype=computing.dtype, device=computing.device)
 
-    def restored(rows: pd.DataFrame) -> pd.DataFrame:
-        return native.restored(rows).copy()  # the model may change its input
-
     if model.kind in TORCH:
         return Predictor(model, native, tensor)
     if model.kind == "onnx":
         return Predictor(model, native, numbers)
     if model.kind == "estimator":
-        return Predictor(model, native, restored)
+        return Predictor(model, native, pd.DataFrame.copy)  # the model may change its input
     some = native.working[:2]
-    forms = [lambda rows, form=form: form(restored(rows)) for form in native.forms()]
+    forms = native.forms()
     for inputs in [*forms, *([tensor] if tensors else [])]:
         made = Predictor(model, native, inputs)
         try:
@@ -139,9 +136,9 @@ def check_as_handed_over(made: Predictor, rows: pd.DataFrame, outputs: Array, cl
         apart |= np.isnan(own) != np.isnan(compared)
     else:
         apart = own != compared if own.shape == compared.shape else np.ones(len(rows), dtype=bool)
-    places = np.flatnonzero(apart.reshape(len(rows), -1).any(axis=1)).tolist()
-    if places:
-        raise _answers_otherwise(made, rows, places)
+    places = np.flatnonzero(apart.reshape(len(rows), -1).any(axis=1))
+    if len(places):
+        raise _answers_otherwise(made, rows, places[np.argsort(rows.index[places])].tolist())
 
 
 def _answers_otherwise(made: Predictor, rows: pd.DataFrame, places: Sequence[int]) -> InvalidInput:

@@ -23,6 +23,7 @@ from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.audits.fliptest.space import Space
 from fairness_audits.inputs.model import Computing, Model
 from fairness_audits.inputs.predictor import predictor
+from fairness_audits.inputs.table import Source
 from tests.cli.places import CANDIDATES, json_of, undrawn
 from tests.errors import invalid
 
