@@ -118,8 +118,8 @@ def permutation_test(
     Returns
     -------
     Result
-        ``to_frame()`` has a row for each test, the strongest evidence first; ``to_frame("groups")`` one for each group,
-        the worst first.
+        ``to_frame()`` has a row for each test: significant ones first, the largest difference first.
+        ``to_frame("groups")`` has one for each group, the worst first.
 
     Examples
     --------
@@ -235,8 +235,8 @@ def worst_subgroups(
     Returns
     -------
     Result
-        ``to_frame()`` has a row for each subgroup: first those that are worse than all other rows, then those that
-        are not, each with the strongest evidence first.
+        ``to_frame()`` has a row for each subgroup: significant ones first, the worst first. The worst subgroup is the
+        one whose interval shows the largest difference from all other rows for certain.
 
     Examples
     --------

@@ -419,3 +419,32 @@ def test_a_metric_that_divides_by_nothing_is_undefined_and_another_fault_names_i
     fa.permutation_test(y, metric=average, **call)
     with invalid(option="metric"):
         fa.permutation_test(y, metric=broken, **call)
+
+
+def test_a_significant_crossed_group_leads_before_a_larger_difference_of_a_few_people() -> None:
+    """Nobody of 3 people is selected, a gap of .5 that chance explains; 600 people differ by .2 from the others."""
+    sex, race = np.repeat(["f", "m", "f", "m"], [3, 597, 600, 600]), np.repeat(["x", "y", "z"], [3, 597, 1200])
+    decision = np.r_[np.zeros(3), np.arange(597) % 10 < 3, np.arange(600) % 10 < 5, np.arange(600) % 10 < 6]
+    frame = pd.DataFrame({"sex": sex, "race": race})
+    found = fa.permutation_test(prediction=decision, group=frame, cross=True, metric="selection_rate")
+    table = found.to_frame()
+    assert table["rejected"].tolist() == [True, True, False, False]
+    assert abs(table["difference"][3]) > 0.4
+    assert table["name_a"][3] == "f & x"
+    assert table["difference"][:2].abs().is_monotonic_decreasing
+    assert found.brief is not None
+    assert "f & x" not in found.brief.found
+    first = table["name_a"][0]
+    assert f"({first})" in found.brief.found.partition(";")[0]
+    assert first in found.verdict.sentence.partition(";")[0]
+
+
+def test_the_worst_mean_error_is_the_one_farthest_from_zero() -> None:
+    group = np.repeat(["low", "high", "fair"], 200)
+    score = np.random.default_rng(0).normal(size=600) + np.select([group == "low", group == "high"], [-0.42, 0.61])
+    found = fa.permutation_test(
+        np.zeros(600), score, group=group, metric=["mean_error", "mean_score"], regression=True, draws=299
+    )
+    names = found.to_frame("groups").groupby("metric")["name"].agg(list)
+    assert names["mean_error"] == ["high", "low", "fair"]
+    assert names["mean_score"] == ["low", "fair", "high"]
