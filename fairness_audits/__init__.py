@@ -192,13 +192,13 @@ def compare(
     from fairness_audits.inputs.columns import Columns
 
     found = Columns({"y": y, "first": first, "second": second}, several={"group": group})
-    groups = found.several("group")
+    groups, derived = found.groups(cross)
     named = {
         "label": found.one("y"),
         "versions": (found.one("first"), found.one("second")),
-        "group": ("*".join(groups),) if cross else groups,
+        "group": groups,
     }
-    return found.compared("compare", {**named, **settings})
+    return found.compared("compare", {**named, **settings}, derived)
 
 
 @keyworded(SubgroupSettings)

@@ -181,8 +181,8 @@ class DuckTable:
         self.columns: tuple[str, ...] = (*self._header, *known[len(self._header) :])
         self._types: Mapping[str, str] = dict(zip(self.columns, kinds, strict=True))
         self._known: Mapping[str, str] = dict(zip(self.columns, known, strict=True))
-        self._derived = dict[str, str]()
-        self._dialect = Dialect(lambda column: self._derived.get(column) or quoted(self._known[column]), text)
+        self.derived = dict[str, str]()
+        self._dialect = Dialect(lambda column: self.derived.get(column) or quoted(self._known[column]), text)
         if self._files is not None and self._files.kind == "csv" and self._separator != ",":
             self._commas = self._with_decimal_commas(text_columns)
             if commas := [name for name in self.columns if self._known[name] in self._commas]:
@@ -209,7 +209,7 @@ class DuckTable:
             return []
         found: list[Place] = []
         for path in self._files.paths if self._files else (None,):
-            seen = "*" if faulty.column in self._derived else column.raw
+            seen = "*" if faulty.column in self.derived else column.raw
             numbered = f"SELECT {seen}, row_number() OVER () - 1 AS row_in_file FROM {self._rows(path)}"
             rows = self._query(f"SELECT row_in_file, {column.raw} FROM ({numbered}) WHERE {condition} LIMIT {SHOWN}")
             several = self._files is not None and len(self._files.paths) > 1
@@ -227,12 +227,12 @@ class DuckTable:
         own = numbered(columns)
         selected = ", ".join(f"{self._dialect.name(one)} AS {name}" for one, name in zip(columns, own, strict=True))
         frame = self._executed(f"SELECT {selected} FROM {self._rows()}").df()
-        return {column: frame[name].to_numpy() for column, name in zip(columns, own, strict=True)}
+        found = {column: frame[name].to_numpy() for column, name in zip(columns, own, strict=True)}
+        return {column: values.astype(HALF) if column in self._half else values for column, values in found.items()}
 
     def add(self, grouping: Derived) -> None:
         check_columns(self, grouping.columns, "group", self.name)
-        self._derived[grouping.name] = grouping.sql(self._dialect, self._column)
-        self.columns = (*self.columns, grouping.name)
+        self.derived[grouping.name] = grouping.sql(self._dialect, self._column)
         self._types = {**self._types, grouping.name: "VARCHAR"}
 
     def frame(self, texts: Sequence[str] = ()) -> pd.DataFrame:
@@ -295,8 +295,10 @@ class DuckTable:
         kind = self._types[column]
         raw = self._dialect.name(column)
         if kind.startswith(TEXTS):
-            return SqlColumn(raw, f"TRY_CAST({raw} AS DOUBLE)")
-        return SqlColumn(raw, f"CAST({raw} AS DOUBLE)" if any(number in kind for number in NUMBERS) else None)
+            number: str | None = f"TRY_CAST({raw} AS DOUBLE)"
+        else:
+            number = f"CAST({raw} AS DOUBLE)" if any(one in kind for one in NUMBERS) else None
+        return SqlColumn(raw, number, self.precision(column))
 
     def _rows(self, path: str | None = None) -> str:
         """Return the table expression of the source, or of one of its files."""

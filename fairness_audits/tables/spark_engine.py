@@ -149,7 +149,7 @@ class SparkTable:
         self._session, self._missing = session, missing_texts(missing)
         self._texts: tuple[str, ...] = ()
         self._half: frozenset[str] = frozenset()
-        self._derived = dict[str, str]()
+        self.derived = dict[str, str]()
         self.notes: dict[str, Any] = {}
         self._from_files = isinstance(source, str | Path | list | tuple)
         self.name = "the data frame"
@@ -210,14 +210,14 @@ class SparkTable:
         rows = self._placed().orderBy(*PLACE) if self._from_files else self._rows
         with _without_its_warnings():
             frame: Any = self._done(rows.selectExpr(*(name(column) for column in columns)).toPandas)
-        return {column: frame[column].to_numpy() for column in columns}
+        found = {column: frame[column].to_numpy() for column in columns}
+        return {column: values.astype(HALF) if column in self._half else values for column, values in found.items()}
 
     def add(self, grouping: Derived) -> None:
         check_columns(self, grouping.columns, "group", self.name)
-        self._derived[grouping.name] = grouping.sql(DIALECT, self._column)
+        self.derived[grouping.name] = grouping.sql(DIALECT, self._column)
         self._rows = self._without_missing_texts(self._plain)
         self._types[grouping.name] = "string"
-        self.columns = (*self.columns, grouping.name)
 
     def _read(self, paths: list[str], separator: str | None) -> DataFrame:
         reader = self._session.read
@@ -249,7 +249,7 @@ class SparkTable:
         texts = (name(column) for column in self._texts)
         cleaned = [f"CASE WHEN {column} IN ({missing}) THEN NULL ELSE {column} END AS {column}" for column in texts]
         others = [name(column) for column in rows.columns if column not in self._texts]
-        made = [f"{expression} AS {name(column)}" for column, expression in self._derived.items()]
+        made = [f"{expression} AS {name(column)}" for column, expression in self.derived.items()]
         found = rows.selectExpr(*cleaned, *others) if self._texts else rows
         return found.selectExpr("*", *made) if made else found
 
@@ -273,8 +273,10 @@ class SparkTable:
     def _column(self, column: str) -> SqlColumn:
         kind, raw = self._types[column], name(column)
         if kind == "string":
-            return SqlColumn(raw, f"TRY_CAST({raw} AS DOUBLE)")
-        return SqlColumn(raw, f"CAST({raw} AS DOUBLE)" if kind.startswith(NUMBERS) else None)
+            number: str | None = f"TRY_CAST({raw} AS DOUBLE)"
+        else:
+            number = f"CAST({raw} AS DOUBLE)" if kind.startswith(NUMBERS) else None
+        return SqlColumn(raw, number, self.precision(column))
 
     def _done(self, work: Callable[[], Result]) -> Result:
         from py4j.protocol import Py4JError

@@ -9,6 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from fairness_audits.audits.permutation.outcomes import in_precision
 from fairness_audits.tables.table import FAULTS, Bins, Decision, Faulty, Reading, Request, Threshold
 
 KEYS = ("group_value", "label_value", "fault", "outcome_value")
@@ -32,11 +35,12 @@ class Dialect:
 class SqlColumn:
     """SQL expressions of a column: ``raw`` is its value, ``number`` its value as a double, NULL if it is not a number.
 
-    ``number`` is None for a column of another type, such as a date or a list.
+    ``number`` is None for a column of another type, such as a date or a list. Numbers have a ``precision``.
     """
 
     raw: str
     number: str | None
+    precision: np.dtype
 
 
 def keys(dialect: Dialect, request: Request, outcome: SqlColumn) -> dict[str, str]:
@@ -52,7 +56,7 @@ def keys(dialect: Dialect, request: Request, outcome: SqlColumn) -> dict[str, st
 def condition(dialect: Dialect, faulty: Faulty, found: SqlColumn) -> str | None:
     """Return the condition that selects the faulty rows; None if the value has a type without a literal."""
     if faulty.fault == "value":
-        literal = _literal(dialect, faulty.value)
+        literal = _literal(dialect, faulty.value, found.precision)
         return None if literal is None else f"{found.raw} = {literal}"
     if faulty.fault == "missing":
         return f"{found.raw} IS NULL" + (f" OR isnan({found.number})" if found.number else "")
@@ -112,11 +116,11 @@ def counted(reading: Reading, selected: str) -> str:
     )
 
 
-def _literal(dialect: Dialect, value: Any) -> str | None:
+def _literal(dialect: Dialect, value: Any, precision: np.dtype) -> str | None:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
-        return dialect.double(value)
+        return dialect.double(float(in_precision(value, precision)))
     return dialect.text(value) if isinstance(value, str) else None

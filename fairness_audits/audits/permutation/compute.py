@@ -152,8 +152,7 @@ def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], list[dict[str
     jobs: list[Job] = []
     groups: list[dict[str, Any]] = []
     references = References(plan.settings.reference, every=plan.settings.ratio)
-    for text in dict.fromkeys(plan.settings.group):
-        grouping = grouped_by(text, table)
+    for grouping in [grouped_by(text, table) for text in dict.fromkeys(plan.settings.group)]:
         for metric, (content, basis) in read(table, plan, grouping):
             content, reference = references.last(content, grouping.name)
             jobs += _group_jobs(plan, grouping.name, metric, content, basis, reference)

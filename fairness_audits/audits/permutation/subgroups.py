@@ -206,4 +206,4 @@ def binned(values: Array, number: int, most: int) -> Coded | None:
     used, codes = np.unique(codes, return_inverse=True)
     ends = [(values[codes == code].min(), values[codes == code].max()) for code in range(len(used))]
     names = [tuple(f"{low:{form}} to {high:{form}}" for low, high in ends) for form in ("g", ".12g", ".17g")]
-    return Coded(codes, next((own for own in names if len(set(own)) == len(own)), names[-1]))
+    return Coded(codes, min(names, key=lambda own: (len(set(own)) < len(own), any("e" in name for name in own))))
