@@ -118,8 +118,8 @@ def permutation_test(
     Returns
     -------
     Result
-        ``to_frame()`` has a row for each test, the strongest evidence first; ``to_frame("groups")`` one for each group,
-        the worst first.
+        ``to_frame()`` has a row for each test: significant ones first, the largest difference first.
+        ``to_frame("groups")`` has one for each group, the worst first.
 
     Examples
     --------
@@ -192,13 +192,13 @@ def compare(
     from fairness_audits.inputs.columns import Columns
 
     found = Columns({"y": y, "first": first, "second": second}, several={"group": group})
-    groups = found.several("group")
+    groups, derived = found.groups(cross)
     named = {
         "label": found.one("y"),
         "versions": (found.one("first"), found.one("second")),
-        "group": ("*".join(groups),) if cross else groups,
+        "group": groups,
     }
-    return found.compared("compare", {**named, **settings})
+    return found.compared("compare", {**named, **settings}, derived)
 
 
 @keyworded(SubgroupSettings)
@@ -235,8 +235,8 @@ def worst_subgroups(
     Returns
     -------
     Result
-        ``to_frame()`` has a row for each subgroup: first those that are worse than all other rows, then those that
-        are not, each with the strongest evidence first.
+        ``to_frame()`` has a row for each subgroup: significant ones first, the worst first. The worst subgroup is the
+        one whose interval shows the largest difference from all other rows for certain.
 
     Examples
     --------

@@ -37,7 +37,7 @@ def check_columns(table: Any, names: Iterable[str], named_by: str, source: str) 
     option. ``source`` is the table's name in the message.
     """
     existing = list(table.columns)
-    if absent := [name for name in names if name not in existing]:
+    if absent := [name for name in names if not has_column(table, name)]:
         commas = " (are its columns separated by something other than commas?)"
         # Names of files have a dot, names of data frames have none.
         alone = len(existing) == 1 and "." in str(source)
@@ -46,6 +46,11 @@ def check_columns(table: Any, names: Iterable[str], named_by: str, source: str) 
         raise InvalidInput(
             problem, source=source, option=option_in(named_by), column=absent[0], remedy=f"It has: {listed(existing)}"
         )
+
+
+def has_column(table: Any, name: str) -> bool:
+    """Return whether a table has a column of this name, among those of its source or those derived by an audit."""
+    return name in list(table.columns) or name in getattr(table, "derived", ())
 
 
 def check_distinct(names: Sequence[str], source: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import pandas as pd
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import check_distinct, reason
+from fairness_audits.tables.groupings import CROSS
 from fairness_audits.tables.rows import VALUES
 
 NUMPY_MISSING = ("nan", "None", "<NA>", "NaT")
@@ -51,7 +53,9 @@ def read_argument(argument: str, values: Any, expected: str = "to have one value
     if table is None:
         array = array_of(argument, values)
         if _axes(array) not in (1, 2):
-            raise InvalidInput(f"expected {argument} {expected}, found {shown(values)}", option=argument)
+            problem = f"expected {argument} {expected}, found {shown(values)}"
+            remedy = in_python(argument, values) if isinstance(values, str) else ""
+            raise InvalidInput(problem, option=argument, remedy=remedy)
         table, framed = _of_array(array), getattr(array, "dtype", np.dtype(object)).names is not None
     labels = table.index if labelled else None
     if isinstance(table, pd.DataFrame) and any(isinstance(kind, pd.SparseDtype) for kind in table.dtypes):
@@ -85,6 +89,20 @@ def array_of(argument: str, values: Any) -> Any:
         return np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
         raise InvalidInput(f"{argument} cannot be read as an array: {reason(error)}", option=argument) from error
+
+
+def in_python(argument: str, text: str) -> str:
+    """Return how Python spells the text with which the command describes an argument: ``age>=40``, ``sex*race``."""
+    *before, last = text.split(CROSS)
+    if before:
+        return f"Pass the columns: {argument}=frame[{[one.strip() for one in (*before, last)]}], cross=True"
+    column, relation, value = ([one.strip() for one in re.split(r"(>=|<=|>|<|=)", text, maxsplit=1)] + ["", ""])[:3]
+    values = f"frame[{column!r}]"
+    if relation == "=":
+        values = f"({values} == {value!r})"
+    elif relation:
+        values = f"({values} {relation} {value})"
+    return f"Pass its values: {argument}={values}"
 
 
 def is_table(argument: str, values: Any) -> bool:

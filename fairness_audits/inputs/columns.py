@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fairness_audits.errors import InvalidInput
-from fairness_audits.inputs.arrays import Argument, read_argument
+from fairness_audits.inputs.arrays import Argument, in_python, read_argument
 from fairness_audits.inputs.model import Computing, load_model
 from fairness_audits.inputs.native import Handed
 from fairness_audits.inputs.table import Source
@@ -19,6 +20,8 @@ from fairness_audits.messages import check_columns, enumerated, listed, reason, 
 from fairness_audits.options import UNNAMED
 from fairness_audits.results.result import Result
 from fairness_audits.tables import opened
+from fairness_audits.tables.groupings import Grouping, Part
+from fairness_audits.tables.table import Table
 from fairness_audits.values import Array
 
 INPUTS = "X"
@@ -78,6 +81,14 @@ class Columns:
         """Return the names of an argument's columns."""
         return self._names[argument]
 
+    def groups(self, cross: bool) -> tuple[tuple[str, ...], tuple[Grouping, ...]]:
+        """Return the names of the columns of groups, and the columns to derive: with ``cross``, their intersections."""
+        names = self._names["group"]
+        if not cross or len(names) < 2:
+            return names, ()
+        made = Grouping(unlike("*".join(names), self._columns, "group"), tuple(map(Part, names)))
+        return (made.name,), (made,)
+
     def one(self, argument: str) -> str | None:
         """Return the name of an argument's column, None if it was not passed."""
         return next(iter(self._names[argument]), None)
@@ -125,10 +136,18 @@ class Columns:
         with load_model(model, False, Computing.of(settings), wanted=home.WANTED) as loaded:
             return home.audited(settings, Source(source, self.frame(), handed=self._handed), loaded, **others)
 
-    def compared(self, audit: str, options: Mapping[str, Any]) -> Result:
-        """Audit the predictions in these columns."""
-        home = import_module(f"fairness_audits.audits.{audit}.result")
+    @contextmanager
+    def opened(self, derived: Sequence[Grouping] = ()) -> Iterator[Table]:
+        """Open these columns as a table with the ``derived`` columns."""
         with opened(self.frame(), "duckdb") as table:
+            for made in derived:
+                table.add(made)
+            yield table
+
+    def compared(self, audit: str, options: Mapping[str, Any], derived: Sequence[Grouping] = ()) -> Result:
+        """Audit the predictions in these columns and in the ``derived`` columns."""
+        home = import_module(f"fairness_audits.audits.{audit}.result")
+        with self.opened(derived) as table:
             return home.audited(home.Settings(predictions=UNNAMED, **options), table)
 
 
@@ -199,6 +218,8 @@ def _of_another_length(first: Argument, other: Argument) -> InvalidInput:
     problem = f"expected {len(first):,} rows in {other.argument}, as in {first.argument}; found {len(other):,}"
     selects = first.labels is not None and other.labels is not None and first.labels.isin(other.labels).all()
     remedy = f"{other.argument}.loc[{first.argument}.index] selects the same rows" if selects else ""
+    if len(other) == 1 and isinstance(text := other.columns[0].iloc[0], str):
+        remedy = in_python(other.argument, text)
     return InvalidInput(problem, option=other.argument, remedy=remedy)
 
 

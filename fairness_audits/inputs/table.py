@@ -157,9 +157,12 @@ class Attribute:
 
 
 def attribute(text: str, columns: Sequence[str]) -> Attribute:
-    """Parse ``sex`` as a column and ``race=White`` as a level, unless a column has the whole text as its name."""
-    column, equals, level = text.partition("=")
-    return Attribute(text) if text in columns or not equals else Attribute(column, level)
+    """Parse ``sex`` as a column and ``race=White`` as a level; a column may have ``=`` in its name."""
+    if text in columns or "=" not in text:
+        return Attribute(text)
+    places = [place for place, letter in enumerate(text) if letter == "="]
+    place = next((place for place in places if text[:place] in columns), places[0])
+    return Attribute(text[:place], text[place + 1 :])
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,11 @@ def span(
     return f"at least {text(low)}" if high is None else f"{text(low)} to {text(high)}"
 
 
+def as_typed(value: float) -> str:
+    """Format a number as people type it, with all its digits: ``0.123456789``, ``1234567``."""
+    return repr(float(value)).removesuffix(".0")
+
+
 def plural(count: int, what: str) -> str:
     """Format a count with its noun: ``1 test``, ``1,200 tests``."""
     return f"{count:,} {what}{'s' * (count != 1)}"

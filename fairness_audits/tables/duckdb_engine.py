@@ -226,7 +226,7 @@ class DuckTable:
             held = f"NOT IN ({self._missing})"
             self._cells = {own: f"CASE WHEN {cell} {held} THEN {cell} END" for own, cell in trimmed.items()}
         self._types: Mapping[str, str] = dict(zip(self.columns, self._described(self._rows())[1], strict=True))
-        self._derived = dict[str, str]()
+        self.derived = dict[str, str]()
         self._dialect = Dialect(self._named, text)
         if self.is_csv and self.separator != ",":
             self.decimal_commas = self._with_decimal_commas(text_columns)
@@ -261,7 +261,7 @@ class DuckTable:
             return []
         found: list[Place] = []
         for path in self._files.paths if self._files else (None,):
-            seen = "*" if faulty.column in self._derived else column.raw
+            seen = "*" if faulty.column in self.derived else column.raw
             numbered = f"SELECT {seen}, row_number() OVER () - 1 AS row_in_file FROM {self._rows(path)}"
             rows = self._query(f"SELECT row_in_file, {column.raw} FROM ({numbered}) WHERE {condition} LIMIT {SHOWN}")
             several = self._files is not None and len(self._files.paths) > 1
@@ -280,12 +280,12 @@ class DuckTable:
         own = numbered(columns)
         selected = ", ".join(f"{self._dialect.name(one)} AS {name}" for one, name in zip(columns, own, strict=True))
         frame = self._executed(f"SELECT {selected} FROM {self._rows()}").df()
-        return {column: frame[name].to_numpy() for column, name in zip(columns, own, strict=True)}
+        found = {column: frame[name].to_numpy() for column, name in zip(columns, own, strict=True)}
+        return {column: values.astype(HALF) if column in self._half else values for column, values in found.items()}
 
     def add(self, grouping: Derived) -> None:
         check_columns(self, grouping.columns, "group", self.name)
-        self._derived[grouping.name] = grouping.sql(self._dialect, self._column)
-        self.columns = (*self.columns, grouping.name)
+        self.derived[grouping.name] = grouping.sql(self._dialect, self._column)
         self._types = {**self._types, grouping.name: "VARCHAR"}
 
     def frame(self, texts: Sequence[str] = ()) -> pd.DataFrame:
@@ -347,12 +347,12 @@ class DuckTable:
     def _column(self, column: str) -> SqlColumn:
         raw = self._dialect.name(column)
         cast = "TRY_CAST" if self._types[column].startswith(TEXTS) else "CAST"
-        return SqlColumn(raw, f"{cast}({raw} AS DOUBLE)")
+        return SqlColumn(raw, f"{cast}({raw} AS DOUBLE)", self.precision(column))
 
     def _named(self, column: str) -> str:
         """Return the expression of a column. Raises InvalidInput if some rows or all have no usable value."""
-        if column in self._derived:
-            return self._derived[column]
+        if column in self.derived:
+            return self.derived[column]
         own = self._known[column]
         if self._cells[own] is None:
             raise of_other_type(self, column, self._kinds[column])

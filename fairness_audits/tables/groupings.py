@@ -1,34 +1,44 @@
 """Groups derived from columns: ``sex*race`` crosses columns, ``age>=40`` cuts numbers, ``sex*age>=40`` does both."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from fairness_audits.audits.permutation.outcomes import in_precision
 from fairness_audits.errors import InvalidInput
 from fairness_audits.tables.sql import Dialect, SqlColumn
 from fairness_audits.tables.typed import number_of
 
 CROSS, BETWEEN = "*", " & "
-CUT = re.compile(r"(.+?)\s*(>=|<=|>|<)\s*(\S+)")
+RELATION = re.compile(r"\s*(>=|<=|>|<)\s*")
 OPPOSITE = {">=": "<", "<": ">=", "<=": ">", ">": "<="}
 
 
 @dataclass(frozen=True)
 class Part:
-    """A column, or a cut of it if there is a ``relation``."""
+    """A column, or a cut of it if there is a ``relation``; ``at`` is the number as the user wrote it."""
 
     column: str
     relation: str = ""
-    at: float = 0.0
+    at: str = ""
+
+    @property
+    def valid(self) -> bool:
+        """Return whether a cut is at a number."""
+        return not self.relation or number_of(self.at) is not None
 
     def sql(self, dialect: Dialect, found: SqlColumn) -> str:
-        """Return the SQL of each row's group name, NULL if the value is missing or a value to cut is not a number."""
+        """Return the SQL of each row's group name, NULL if the value is missing or a value to cut is not a number.
+
+        Numbers are cut in the precision of the column.
+        """
         if not self.relation:
             return _level(dialect, found)
-        names = [dialect.text(f"{self.column} {sign} {self.at:g}") for sign in (self.relation, OPPOSITE[self.relation])]
+        at = float(in_precision(float(self.at), found.precision))
+        names = [dialect.text(f"{self.column} {sign} {self.at}") for sign in (self.relation, OPPOSITE[self.relation])]
         return (
             f"CASE WHEN {found.number} IS NULL OR isnan({found.number}) THEN NULL "
-            f"WHEN {found.number} {self.relation} {dialect.double(self.at)} THEN {names[0]} ELSE {names[1]} END"
+            f"WHEN {found.number} {self.relation} {dialect.double(at)} THEN {names[0]} ELSE {names[1]} END"
         )
 
 
@@ -68,8 +78,25 @@ def grouping(text: str, columns: Sequence[str]) -> Grouping | None:
     """
     if text in columns:
         return None
-    parts = [_part(one if one in columns else one.strip(), columns) for one in text.split(CROSS)]
-    return None if len(parts) == 1 and not parts[0].relation else Grouping(text, tuple(parts))
+    parts = tuple(_parts(text, columns))
+    return None if len(parts) == 1 and not parts[0].relation else Grouping(text, parts)
+
+
+def _parts(text: str, columns: Sequence[str]) -> Iterator[Part]:
+    """Yield the parts between the stars. A star in the name of a column separates nothing.
+
+    Raises InvalidInput for a cut at a value that is not a number.
+    """
+    pieces = text.split(CROSS)
+    while pieces:
+        wholes = ((stop, _part(CROSS.join(pieces[:stop]), columns)) for stop in range(len(pieces), 0, -1))
+        stop, part = next(((stop, one) for stop, one in wholes if one.column in columns and one.valid), (1, None))
+        part = part or _part(pieces[0], columns)
+        if not part.valid:
+            problem = f"--group cuts column {part.column!r} at {part.at!r}"
+            raise InvalidInput(problem, option="group", column=part.column, remedy="Use a number")
+        yield part
+        pieces = pieces[stop:]
 
 
 def _level(dialect: Dialect, found: SqlColumn) -> str:
@@ -87,14 +114,11 @@ def _level(dialect: Dialect, found: SqlColumn) -> str:
 
 
 def _part(text: str, columns: Sequence[str]) -> Part:
-    found = None if text in columns else CUT.fullmatch(text)
-    if found is None:
-        return Part(text)
-    column, relation, value = found.groups()
-    at = number_of(value)
-    if at is None:
-        raise InvalidInput(
-            f"--group={text!r} cuts column {column!r} at {value!r}", option="group", column=column,
-            remedy="Use a number",
-        )  # fmt: skip
-    return Part(column, relation, at)
+    """Return a column or a cut. Spaces around a name count only if it is exactly the name of a column."""
+    own = {name.strip(): name for name in columns} | {name: name for name in columns}
+    found = list(RELATION.finditer(text)) if text not in own else []
+    splits = [(text[: one.start()].strip(), one[1], text[one.end() :].strip()) for one in found]
+    if not splits:
+        return Part(own.get(text, own.get(text.strip(), text.strip())))
+    column, relation, at = next((one for one in splits if one[0] in own), splits[0])
+    return Part(own.get(column, column), relation, at)

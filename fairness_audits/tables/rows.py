@@ -26,7 +26,9 @@ from fairness_audits.tables.table import (
     Score,
     Table,
     Threshold,
+    as_written,
     in_precision_of,
+    precision_of,
 )
 from fairness_audits.tables.typed import nested
 from fairness_audits.values import Array
@@ -222,11 +224,14 @@ class Values:
     def of(cls, table: Placed, column: str, role: str, found: pd.Series) -> Values:
         """Encode a column. Raises InvalidInput for missing values and for nested or binary values, such as lists."""
         import pandas as pd
+        from pandas.api.types import is_float_dtype
 
         if kind := nested(found):
             raise levels.of_other_type(table, column, kind)
         which, distinct = pd.factorize(found, use_na_sentinel=True)
         counts = np.bincount(which + 1, minlength=len(distinct) + 1).tolist()
+        if is_float_dtype(found):
+            distinct = as_written(distinct, precision_of(found))
         distinct = np.asarray(distinct, dtype=object).tolist()
         by_value = tally(zip(distinct, counts[1:], strict=True)) | ({None: counts[0]} if counts[0] else {})
         levels.check_present(table, column, role, by_value)

@@ -150,7 +150,7 @@ class SparkTable:
         self._session, self._missing = session, missing_texts(missing)
         self._texts: tuple[str, ...] = ()
         self._half: frozenset[str] = frozenset()
-        self._derived = dict[str, str]()
+        self.derived = dict[str, str]()
         self.notes: dict[str, Any] = {}
         self._from_files = isinstance(source, str | Path | list | tuple)
         self.name = "the data frame"
@@ -218,14 +218,14 @@ class SparkTable:
         rows = self._placed().orderBy(*PLACE) if self._from_files else self._rows
         with _without_its_warnings():
             frame: Any = self._done(rows.selectExpr(*map(self._named, columns)).toPandas)
-        return {column: frame[column].to_numpy() for column in columns}
+        found = {column: frame[column].to_numpy() for column in columns}
+        return {column: values.astype(HALF) if column in self._half else values for column, values in found.items()}
 
     def add(self, grouping: Derived) -> None:
         check_columns(self, grouping.columns, "group", self.name)
-        self._derived[grouping.name] = grouping.sql(self._dialect, self._column)
+        self.derived[grouping.name] = grouping.sql(self._dialect, self._column)
         self._rows = self._without_missing_texts(self._plain)
         self._types[grouping.name] = "string"
-        self.columns = (*self.columns, grouping.name)
 
     def _read(self, paths: list[str], separator: str | None) -> DataFrame:
         reader = self._session.read
@@ -259,7 +259,7 @@ class SparkTable:
         texts = (name(column) for column in self._texts)
         cleaned = [f"CASE WHEN {column} IN ({missing}) THEN NULL ELSE {column} END AS {column}" for column in texts]
         others = [name(column) for column in rows.columns if column not in self._texts]
-        made = [f"{expression} AS {name(column)}" for column, expression in self._derived.items()]
+        made = [f"{expression} AS {name(column)}" for column, expression in self.derived.items()]
         found = rows.selectExpr(*cleaned, *others) if self._texts else rows
         return found.selectExpr("*", *made) if made else found
 
@@ -282,7 +282,7 @@ class SparkTable:
 
     def _column(self, column: str) -> SqlColumn:
         raw, cast = self._named(column), "TRY_CAST" if self._types[column] == "string" else "CAST"
-        return SqlColumn(raw, f"{cast}({raw} AS DOUBLE)")
+        return SqlColumn(raw, f"{cast}({raw} AS DOUBLE)", self.precision(column))
 
     def _named(self, column: str) -> str:
         """Return a column's quoted name. Raises InvalidInput for a column of a nested or binary type."""

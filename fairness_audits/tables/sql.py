@@ -9,6 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from fairness_audits.audits.permutation.outcomes import in_precision
 from fairness_audits.tables.table import FAULTS, Bins, Decision, Faulty, Reading, Request, Threshold
 
 KEYS = ("group_value", "label_value", "fault", "outcome_value")
@@ -30,10 +33,14 @@ class Dialect:
 
 @dataclass(frozen=True)
 class SqlColumn:
-    """SQL expressions of a column: ``raw`` is its value, ``number`` is its value as a double, or NULL for a text."""
+    """SQL expressions of a column: ``raw`` is its value, ``number`` is its value as a double, or NULL for a text.
+
+    Numbers have a ``precision``.
+    """
 
     raw: str
     number: str
+    precision: np.dtype
 
 
 def keys(dialect: Dialect, request: Request, outcome: SqlColumn) -> dict[str, str]:
@@ -49,7 +56,7 @@ def keys(dialect: Dialect, request: Request, outcome: SqlColumn) -> dict[str, st
 def condition(dialect: Dialect, faulty: Faulty, found: SqlColumn) -> str | None:
     """Return the condition that selects the faulty rows; None if the value has a type without a literal."""
     if faulty.fault == "value":
-        literal = _literal(dialect, faulty.value)
+        literal = _literal(dialect, faulty.value, found.precision)
         return None if literal is None else f"{found.raw} = {literal}"
     if faulty.fault == "missing":
         return f"{found.raw} IS NULL OR isnan({found.number})"
@@ -109,11 +116,11 @@ def counted(reading: Reading, selected: str) -> str:
     )
 
 
-def _literal(dialect: Dialect, value: Any) -> str | None:
+def _literal(dialect: Dialect, value: Any, precision: np.dtype) -> str | None:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
-        return dialect.double(value)
+        return dialect.double(float(in_precision(value, precision)))
     return dialect.text(value) if isinstance(value, str) else None

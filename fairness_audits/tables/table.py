@@ -6,7 +6,7 @@ A reading turns a model's output into a cell of a table: a decision, or a thresh
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
@@ -133,6 +133,13 @@ def precision_of(column: pd.Series) -> np.dtype:
     return np.dtype(getattr(column.dtype, "numpy_dtype", column.dtype))
 
 
+def as_written(numbers: Any, dtype: np.dtype) -> Array:
+    """Return numbers of a column of this type as doubles that print as the column's numbers: 0.7 for single 0.7."""
+    if dtype.kind != "f" or dtype == np.float64:
+        return np.asarray(numbers)
+    return np.asarray(numbers, dtype=dtype).astype(str).astype(np.float64)
+
+
 def half_columns(frame: pd.DataFrame) -> frozenset[str]:
     """Return the columns with half precision, which engines store in single precision."""
     from pandas.api.types import is_float_dtype
@@ -231,6 +238,10 @@ class Placed(Protocol):
 @runtime_checkable
 class Table(Placed, Protocol):
     """Rows of a source. Every method raises InvalidInput if a file cannot be read."""
+
+    @property
+    def derived(self) -> Collection[str]:
+        """Return the names of the derived columns, which are not among the ``columns``."""
 
     @property
     def notes(self) -> dict[str, Any]:

@@ -111,6 +111,19 @@ def test_all_shown_needs_no_correction_and_one_exceeded_has_one() -> None:
     assert (result.verdict.facts["shown"], result.verdict.facts["exceeded"]) == (1, 2)
 
 
+@pytest.mark.parametrize(("rows", "ruled_out"), [("apart", True), ("few", False)])
+@pytest.mark.parametrize(
+    ("options", "equality"), [({"margin": 0.2}, "A gap of zero"), ({"ratio": True}, "A ratio of 1")]
+)
+def test_a_bound_that_is_not_shown_does_not_hide_that_equality_is_rejected(
+    rows: str, ruled_out: bool, options: dict[str, Any], equality: str
+) -> None:
+    frame = pd.read_csv(f"{rows}.csv")
+    found = fa.permutation_test(frame["y"], prediction=frame["d"], group=frame["g"], metric="tpr", **options)
+    assert found.facts["results"][0]["bounds"]["outcome"] == "not shown"
+    assert (f"{equality} is ruled out in 1 of 1 test" in found.verdict.sentence) == ruled_out
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -135,6 +135,108 @@ def test_a_text_is_a_column_before_it_is_a_cross() -> None:
         grouping("age>=old", ["age"])
 
 
+NAMES = [("sex*", "race"), ("sex", "race "), ("*sex", "*"), ("sex", "sex*race"), ("a>=3", "x=y"), ("no label", "group")]
+
+
+@pytest.mark.parametrize("names", NAMES)
+def test_columns_of_any_names_are_crossed(names: tuple[str, str]) -> None:
+    plain = PEOPLE[["sex", "race"]]
+    own = plain.set_axis(list(names), axis="columns")
+    y, d = PEOPLE["y"], PEOPLE["d"]
+    # The names seed the draws of the p-values.
+    for audit in (
+        lambda group: fa.permutation_test(prediction=d, group=group, metric="selection_rate", cross=True),
+        lambda group: fa.compare(y, first=d, second=1 - d, group=group, metric="tpr", cross=True, draws=499),
+        lambda group: fa.worst_subgroups(group, prediction=d, draws=199),
+    ):
+        expected, found = audit(plain).to_frame(), audit(own).to_frame()
+        drawn = ("grouping", "subgroup", "p_value", "adjusted_p_value", "rejected", "ci_low", "ci_high")
+        same = [column for column in found if column not in drawn]
+        pd.testing.assert_frame_equal(found[same], expected[same])
+
+
+@pytest.mark.parametrize("names", NAMES)
+def test_the_command_crosses_columns_of_any_names(names: tuple[str, str]) -> None:
+    PEOPLE.rename(columns=dict(zip(("sex", "race"), names, strict=True))).to_csv("named.csv", index=False)
+    expected = results("sex*race")
+    made = results("*".join(names), "--predictions", "named.csv")
+    assert [one["groups"] for one in made] == [one["groups"] for one in expected]
+
+
+@pytest.mark.parametrize(
+    ("group", "column", "level"), [("income=>50K", "income", ">50K"), ("a=b=f", "a=b", "f"), ("sex=a*b", "sex", "a*b")]
+)
+def test_a_level_may_have_the_letters_of_a_cut_or_a_cross(group: str, column: str, level: str) -> None:
+    rows = PEOPLE[["y", "d"]].assign(**{column: np.where(PEOPLE["sex"] == "f", level, "other")})
+    rows.to_csv("levels.csv", index=False)
+    (made,) = results(group, "--predictions", "levels.csv")
+    assert {one["name"]: one["rows"] for one in made["groups"]}[level] == (PEOPLE["sex"] == "f").sum()
+
+
+def test_a_part_of_a_cut_or_a_cross_is_found_where_names_have_these_letters() -> None:
+    made = grouping("a>b>=4*c*d*age>=40", ["a>b", "c*d", "age"])
+    assert made is not None
+    assert [(part.column, part.relation, part.at) for part in made.parts] == [
+        ("a>b", ">=", "4"),
+        ("c*d", "", ""),
+        ("age", ">=", "40"),
+    ]
+
+
+@pytest.mark.parametrize("group", ["sexx", "sexx=f", "sexx>=3", "race*sexx", "race,sexx", "race*age,sexx=f"])
+def test_a_wrong_group_is_told_the_columns_of_the_file_and_no_others(group: str) -> None:
+    given = ("--predictions", "rows.csv", "--prediction", "d", "--group", group, "--metric", "selection_rate")
+    parsed = parser().parse_args(["permutation", *given])
+    with invalid(option="group", column="sexx", remedy="It has: sex, race, age, y, d, p"):
+        audited(parsed.module, settings_of(parsed))
+
+
+def test_a_column_called_no_label_is_a_column_like_others() -> None:
+    own = {"no label": PEOPLE["sex"], "no decision": PEOPLE["d"]}
+    rows = pd.DataFrame(own)
+    rows.to_csv("own.csv", index=False)
+    made = fa.permutation_test(prediction=rows["no decision"], group=rows[["no label"]], metric="selection_rate")
+    words = ("no--label", "--predictions", "own.csv", "--prediction", "no decision", "--group", "no label")
+    (shell,) = json_of("permutation", *words, "--metric", "selection_rate")["results"]
+    assert [one["name"] for one in shell["groups"]] == ["f", "m"]
+    assert made.facts["results"][0]["groups"] == shell["groups"]
+
+
+@pytest.mark.parametrize(
+    ("group", "spelt"),
+    [
+        ("age>=40", "group=(frame['age'] >= 40)"),
+        (["age>=40"], "group=(frame['age'] >= 40)"),
+        ("sex", "group=frame['sex']"),
+        ("race=a", "group=(frame['race'] == 'a')"),
+        ("sex*race", "group=frame[['sex', 'race']], cross=True"),
+    ],
+)
+def test_a_text_in_place_of_groups_is_told_what_to_pass(group: Any, spelt: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        fa.permutation_test(prediction=PEOPLE["d"], group=group, metric="selection_rate")
+    assert caught.value.option == "group"
+    assert spelt in caught.value.remedy
+
+
+@pytest.mark.parametrize("cut", ["1234567", "0.123456789", "1e6", "40.50"])
+def test_a_cut_is_named_with_the_number_as_typed(cut: str) -> None:
+    rows = PEOPLE.assign(x=np.where(PEOPLE["sex"] == "f", float(cut), float(cut) - 1))
+    rows.to_csv("cut.csv", index=False)
+    (made,) = results(f"x>={cut}", "--predictions", "cut.csv")
+    assert {group["name"]: group["rows"] for group in made["groups"]} == {
+        f"x < {cut}": (rows["sex"] == "m").sum(),
+        f"x >= {cut}": (rows["sex"] == "f").sum(),
+    }
+
+
+def test_a_threshold_is_named_with_all_its_digits() -> None:
+    found = fa.permutation_test(
+        score=PEOPLE["p"], group=PEOPLE["sex"], threshold=0.123456789, metric="selection_rate"
+    ).facts["results"]
+    assert "0.123456789" in found[0]["basis"]
+
+
 @pytest.mark.xdist_group("spark")
 @pytest.mark.slow
 def test_spark_makes_the_same_groups() -> None:
@@ -419,3 +521,32 @@ def test_a_metric_that_divides_by_nothing_is_undefined_and_another_fault_names_i
     fa.permutation_test(y, metric=average, **call)
     with invalid(option="metric"):
         fa.permutation_test(y, metric=broken, **call)
+
+
+def test_a_significant_crossed_group_leads_before_a_larger_difference_of_a_few_people() -> None:
+    """Nobody of 3 people is selected, a gap of .5 that chance explains; 600 people differ by .2 from the others."""
+    sex, race = np.repeat(["f", "m", "f", "m"], [3, 597, 600, 600]), np.repeat(["x", "y", "z"], [3, 597, 1200])
+    decision = np.r_[np.zeros(3), np.arange(597) % 10 < 3, np.arange(600) % 10 < 5, np.arange(600) % 10 < 6]
+    frame = pd.DataFrame({"sex": sex, "race": race})
+    found = fa.permutation_test(prediction=decision, group=frame, cross=True, metric="selection_rate")
+    table = found.to_frame()
+    assert table["rejected"].tolist() == [True, True, False, False]
+    assert abs(table["difference"][3]) > 0.4
+    assert table["name_a"][3] == "f & x"
+    assert table["difference"][:2].abs().is_monotonic_decreasing
+    assert found.brief is not None
+    assert "f & x" not in found.brief.found
+    first = table["name_a"][0]
+    assert f"({first})" in found.brief.found.partition(";")[0]
+    assert first in found.verdict.sentence.partition(";")[0]
+
+
+def test_the_worst_mean_error_is_the_one_farthest_from_zero() -> None:
+    group = np.repeat(["low", "high", "fair"], 200)
+    score = np.random.default_rng(0).normal(size=600) + np.select([group == "low", group == "high"], [-0.42, 0.61])
+    found = fa.permutation_test(
+        np.zeros(600), score, group=group, metric=["mean_error", "mean_score"], regression=True, draws=299
+    )
+    names = found.to_frame("groups").groupby("metric")["name"].agg(list)
+    assert names["mean_error"] == ["high", "low", "fair"]
+    assert names["mean_score"] == ["low", "fair", "high"]

@@ -108,14 +108,62 @@ def test_bins_of_close_numbers_have_names_of_their_own() -> None:
         assert len(set(cut.levels)) == 5
 
 
-def test_the_clearest_subgroups_are_named_on_whichever_side_they_are() -> None:
+@pytest.mark.parametrize("metric", ["tpr", "fnr", "fpr"])
+def test_the_worst_leads_the_verdict_the_table_and_the_introduction_before_the_best_and_the_small(metric: str) -> None:
+    """Women with job a are best, by the strongest evidence. Two small jobs are the lowest, but by chance."""
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"sex": rng.choice(["f", "m"], 1500), "job": rng.choice(["a", "b", "c"], 1500)})
+    rows.loc[:49, "job"] = np.repeat(["d", "e"], 25)
     best = (rows["sex"] == "f") & (rows["job"] == "a")
-    decision = np.where(best, 1, rng.random(1500) < np.where(rows["job"] == "c", 0.3, 0.45))
-    found = fa.worst_subgroups(rows, prediction=decision, draws=999)
-    assert "Clearest first: sex f, job a: 1.0000" in " ".join(found.summary().split())
-    assert found.to_frame()["subgroup"][0] != "sex f, job a"
+    good = np.where(best, 0.95, np.where(rows["job"] == "c", 0.25, 0.5))
+    recognised = rng.random(1500) < good
+    recognised[:50] = np.arange(50) % 3 == 0
+    decision, y = (~recognised, 0) if metric == "fpr" else (recognised, 1)
+    found = fa.worst_subgroups(rows, np.full(1500, y), prediction=decision.astype(int), metric=metric, draws=999)
+    table = found.to_frame()
+    assert table["subgroup"][0] == "job c"
+    assert table["rejected"].is_monotonic_decreasing
+    assert "Worst first: job c: " in found.verdict.sentence
+    assert found.brief is not None
+    assert found.brief.found.startswith("Worst first: job c: ")
+    assert "sex f, job a" not in found.verdict.sentence + found.brief.found
+    assert table["rejected"][table["subgroup"] == "sex f, job a"].all()
+
+
+def test_if_only_better_subgroups_are_significant_they_are_not_called_worst() -> None:
+    rng = np.random.default_rng(1)
+    jobs = np.repeat(list("abcdefghijkl"), 60)
+    decision = (rng.random(720) < np.where(jobs == "a", 0.8, 0.4)).astype(int)
+    found = fa.worst_subgroups(pd.DataFrame({"job": jobs}), prediction=decision, draws=999)
+    assert found.to_frame()["subgroup"][found.to_frame()["rejected"]].tolist() == ["job a"]
+    assert found.verdict.facts["worse"] == 0
+    assert found.brief is not None
+    assert "Worst" not in found.verdict.sentence + found.brief.found
+
+
+@pytest.mark.parametrize(("metric", "y", "needed"), [("tpr", 0, "label 1"), ("fpr", 1, "label 0")])
+def test_a_rate_without_rows_is_inconclusive_and_says_which_rows_it_lacks(metric: str, y: int, needed: str) -> None:
+    found = fa.worst_subgroups(PEOPLE[["sex"]], np.full(N, y), prediction=PEOPLE["d"], metric=metric)
+    assert (found.outcome, found.facts["subgroups"]) == ("inconclusive", 0)
+    assert f"No row has {needed}" in str(found.verdict.reason)
+
+
+def test_too_few_rows_are_inconclusive_and_the_json_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    PEOPLE[:30].to_csv("rows.csv", index=False)
+    asked = ["--predictions", "rows.csv", "--prediction", "d", "--columns", "sex,race", "--least", "20"]
+    made = json_of("subgroups", *asked)
+    assert made["verdict"]["outcome"] == "inconclusive"
+    assert made["results"] == []
+    assert "20" in made["verdict"]["reason"]
+    status, *_ = run("subgroups", *asked, "--output", "out", "--gate")
+    assert status == 4
+    assert pd.read_csv("out/subgroups.csv").columns[0] == "subgroup"
+
+
+def test_a_table_without_rows_is_refused() -> None:
+    with invalid():
+        fa.worst_subgroups(PEOPLE[["sex"]][:0], prediction=PEOPLE["d"][:0])
 
 
 def test_an_infinite_number_is_refused() -> None:

@@ -12,8 +12,11 @@ import pytest
 
 from fairness_audits.audits.permutation.outcomes import Counts
 from fairness_audits.audits.permutation.permutation_test import permutation_test
+from fairness_audits.audits.robustness_bias.points import partition_of
+from fairness_audits.inputs.table import Source
 from fairness_audits.tables import Engine, contingency, numbers, opened, predictions, spark_engine
-from fairness_audits.tables.groupings import Grouping, Part
+from fairness_audits.tables.groupings import Grouping, Part, grouping
+from fairness_audits.tables.rows import grouped
 from tests.errors import invalid
 
 SOURCES = ("whole.csv", "whole.parquet", "part-*.csv", "part-*.parquet")
@@ -299,6 +302,63 @@ def test_single_precision_scores_are_compared_in_single_precision_and_zero_has_n
 
 
 TENTHS = np.tile(np.arange(1, 10) / 10, 8)
+
+
+def shares(kind: Any) -> pd.DataFrame:
+    share = np.random.default_rng(4).choice(np.arange(1, 10) / 10, 900)
+    d = (share > 0.5).astype(int)
+    return pd.DataFrame({"share": share, "y": d, "d": d}).astype({"share": kind})
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_a_cut_is_in_the_precision_of_the_column_and_levels_are_named_as_written(
+    tmp_path: Path, engine: Engine, kind: Any
+) -> None:
+    frame, expected = shares(kind), shares(np.float64)["share"]
+    frame.to_parquet(tmp_path / "rows.parquet")
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    for source in (tmp_path / "rows.parquet", tmp_path / "rows.csv", frame):
+        with opened(source, engine) as table:
+            made = grouping("share>=0.7", table.columns)
+            crossed = grouping("share*d", table.columns)
+            assert made
+            assert crossed
+            table.add(made)
+            table.add(crossed)
+            cut = contingency(table, label="y", group="share>=0.7", prediction="d")
+            assert dict(zip(cut.groups, cut.sizes.tolist(), strict=True)) == {
+                "share < 0.7": (expected < 0.7).sum(),
+                "share >= 0.7": (expected >= 0.7).sum(),
+            }
+            levels = contingency(table, label="y", group="share", prediction="d")
+            assert levels.groups == tuple(f"0.{tenth}" for tenth in range(1, 10))
+            named = contingency(table, label="y", group="share", prediction="d", against="0.7")
+            assert named.sizes[0] == (expected == 0.7).sum()
+            rows = predictions(table, label="y", group="share", prediction="d", against="0.7")
+            assert (rows.groups, rows.sizes[0]) == (named.groups, named.sizes[0])
+            assert "0.7 & 1" in contingency(table, label="y", group="share*d", prediction="d").groups
+
+
+@pytest.mark.parametrize("kind", ["half", "single", "Float32", "float32[pyarrow]", "halffloat[pyarrow]"])
+def test_levels_of_short_numbers_in_a_frame_are_named_as_written(kind: Any) -> None:
+    frame = shares(np.float64)
+    short = frame["share"].astype(np.float16 if kind.startswith("half") else np.float32).astype(kind)
+    with opened(frame.assign(share=short), "duckdb") as table:
+        found = contingency(table, label="y", group="share", prediction="d")
+        rows = predictions(table, label="y", group="share", prediction="d")
+    assert found.groups == rows.groups == tuple(f"0.{tenth}" for tenth in range(1, 10))
+    values = Source("rows", frame.assign(share=short))
+    assert grouped(values, "share", values.table["share"], None)[1] == found.groups
+    assert partition_of(values.table["share"]).levels == found.groups
+
+
+def test_a_wrong_value_of_a_short_column_is_found_in_its_row(tmp_path: Path, engine: Engine) -> None:
+    share = np.array([0.7, 0.1, 0.3, 0.7], np.float32)
+    pd.DataFrame({"share": share, "g": list("abab"), "d": [0, 1, 0, 1]}).to_parquet(tmp_path / "rows.parquet")
+    with invalid(column="share", row=1):
+        contingency(tmp_path / "rows.parquet", label="d", group="g", prediction="share", engine=engine)
+
+
 TYPES: tuple[Any, ...] = ("half", "single", "double", "Float32", "float32[pyarrow]", "halffloat[pyarrow]", object)
 
 

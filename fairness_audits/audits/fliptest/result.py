@@ -24,7 +24,7 @@ from fairness_audits.inputs.table import Source
 from fairness_audits.messages import SHOWN, listed
 from fairness_audits.options import stated
 from fairness_audits.results import sentences as words
-from fairness_audits.results.formats import fixed, level, percent, plain, span
+from fairness_audits.results.formats import as_typed, fixed, level, percent, plain, span
 from fairness_audits.results.result import (
     Column,
     Facts,
@@ -100,7 +100,7 @@ attribute_alone: Changing only {columns} from {source} to {target} changes the d
   features.
 predict_decides: The model's own predict makes the decisions. It differs from {cut} in {count:,} of {rows:,} rows.
   Scores only rank people here; with --threshold=T they make the decisions.
-threshold_decides: --threshold={threshold:g} makes the decisions. They differ from the model's own predict in {count:,}
+threshold_decides: --threshold={threshold} makes the decisions. They differ from the model's own predict in {count:,}
   of {rows:,} rows. Without --threshold, predict makes the decisions.
 read_as_probabilities: All outputs lie between 0 and 1, so they were read as probabilities, with a threshold of 0.5. Use
   --threshold for another one.
@@ -236,7 +236,7 @@ def _tested(facts: Mapping[str, Any], settings: Settings) -> Iterator[tuple[str,
     left_out = (f"{count:,} {reason}" for reason, count in data["left_out"].items() if count)
     yield "rows", ", without ".join([f"{data['rows']:,}", *left_out])
     cut = model["threshold"]
-    by = "decisions by the model's own predict" if cut is None else f"positive if at least {cut:g}"
+    by = "decisions by the model's own predict" if cut is None else f"positive if at least {as_typed(cut)}"
     yield "read as", f"{model['origin']}; {model['output']}, {by}"
     if facts["accuracy"] is not None:
         balanced = facts["balanced_accuracy"]

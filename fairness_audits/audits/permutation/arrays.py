@@ -9,7 +9,6 @@ from fairness_audits.audits.permutation.settings import Settings
 from fairness_audits.inputs.columns import Columns
 from fairness_audits.options import UNNAMED
 from fairness_audits.results.result import Result
-from fairness_audits.tables import opened
 
 
 def of_arrays(single: Mapping[str, Any], several: Mapping[str, Any], cross: bool = False, **settings: Any) -> Result:
@@ -19,8 +18,7 @@ def of_arrays(single: Mapping[str, Any], several: Mapping[str, Any], cross: bool
         **{{"y": "label"}.get(name, name): columns.one(name) for name in single},
         **{name: columns.several(name) for name in several},
     }
-    if cross:
-        named["group"] = ("*".join(named["group"]),)
+    named["group"], derived = columns.groups(cross)
     plan = planned(Settings(predictions=UNNAMED, **named, **settings))
-    with opened(columns.frame(), "duckdb") as table:
+    with columns.opened(derived) as table:
         return audited(plan, table)

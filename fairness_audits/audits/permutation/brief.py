@@ -36,15 +36,19 @@ CLUSTERED = (
 
 
 def brief(facts: Mapping[str, Any], settings: Settings, verdict: Verdict, bound: str) -> Brief:
-    """Describe which metrics are compared between which groups, the ``bound`` if there is one, and the differences."""
+    """Describe which metrics are compared between which groups, the ``bound`` if there is one, and the differences.
+
+    The results in ``facts`` are in the order of their evidence.
+    """
     results, rows = facts["results"], facts["data"]["rows"]
     metrics = list(dict.fromkeys(entry["title"] for entry in results))
     groupings = list(dict.fromkeys(entry["grouping"] for entry in results))
     known = [entry for entry in results if entry["difference"] is not None]
     correlated = all(entry["metric"] == CORRELATION for entry in results)
-    apart = sorted(known, key=lambda entry: -abs(entry["difference"]))[:SHOWN]
-    lines = [_line(entry) for entry in apart if None not in [one["estimate"] for one in entry["groups"]]]
-    found = "; ".join(lines) if correlated else f"the largest differences: {'; '.join(lines)}"
+    significant = [entry for entry in known if entry["rejected"]]
+    lines = [_line(entry) for entry in (significant or known)[:SHOWN]]
+    lead = "the largest significant differences" if significant else "no difference is significant. Smallest p-values"
+    found = "; ".join(lines) if correlated else f"{lead}: {'; '.join(lines)}"
     question = f"Is {bound} between groups shown?" if bound else "Do the groups differ by more than chance?"
     question += f" Compared: {listed(metrics, 6)}, by {listed(groupings, 6)}."
     rejected, *others = (

@@ -96,7 +96,7 @@ class Finding:
 
 
 def by_group(content: Counts | Predictions, metric: Metric, grouping: str, plan: Plan) -> list[dict[str, Any]]:
-    """Estimate a metric in each group, sorted with the worst first: the lowest value, or the highest error or loss.
+    """Estimate a metric in each group, sorted with the worst first, by :func:`known_metrics.badness`.
 
     The interval of level 1 - alpha is Wilson's for rates of unclustered rows, normal on the log-odds scale for the AUC,
     else normal. What does not exist is None.
@@ -122,8 +122,10 @@ def by_group(content: Counts | Predictions, metric: Metric, grouping: str, plan:
         plain({**named, "name": name, "rows": rows, **of._asdict(), "estimate": value, "interval": interval})
         for name, rows, of, value, interval in zip(content.groups, content.sizes, rests_on, values, ends, strict=True)
     ]
-    sign = -1 if metric.name in known_metrics.HIGH_IS_WORSE else 1
-    return sorted(found, key=lambda one: math.inf if one["estimate"] is None else sign * one["estimate"])
+    return sorted(
+        found,
+        key=lambda one: math.inf if one["estimate"] is None else -known_metrics.badness(metric.name, one["estimate"]),
+    )
 
 
 def hypotheses(findings: Sequence[Finding]) -> int:
@@ -150,8 +152,7 @@ def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], list[dict[str
     jobs: list[Job] = []
     groups: list[dict[str, Any]] = []
     references = References(plan.settings.reference, every=plan.settings.ratio)
-    for text in dict.fromkeys(plan.settings.group):
-        grouping = grouped_by(text, table)
+    for grouping in [grouped_by(text, table) for text in dict.fromkeys(plan.settings.group)]:
         for metric, (content, basis) in read(table, plan, grouping):
             content, reference = references.last(content, grouping.name)
             jobs += _group_jobs(plan, grouping.name, metric, content, basis, reference)

@@ -6,6 +6,7 @@ mean over rows of a value of label and score. The *AUC* is the probability that 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import xlogy
@@ -125,6 +126,15 @@ WITHOUT_LABEL = ("selection_rate", "mean_score")
 """Metrics that do not use the label."""
 HIGH_IS_WORSE = ("fnr", "fpr", "absolute_error", "squared_error", "log_loss")
 """Metrics for which high values are bad."""
+
+
+def badness(metric: str, value: Any) -> Any:
+    """Return a number that is larger for worse values: high errors, low rates and scores, mean errors far from 0."""
+    if metric == "mean_error":
+        return abs(value)
+    return value if metric in HIGH_IS_WORSE else -value
+
+
 RATES: Mapping[str, Rate] = {name: metric for name, metric in METRICS.items() if isinstance(metric, Rate)}
 ALIASES = {"recall": "tpr", "sensitivity": "tpr", "specificity": "tnr", "ppv": "precision"}
 ALIASES |= {"demographic_parity": "selection_rate", "equal_opportunity": "tpr"}

@@ -10,12 +10,13 @@ from fairness_audits.audits.permutation.outcomes import Counts, Predictions
 from fairness_audits.audits.permutation.plan import BASE_RATE, Plan, of_decisions
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.table import Attribute, attribute
+from fairness_audits.messages import check_columns, has_column, unlike
+from fairness_audits.results.formats import as_typed
 from fairness_audits.tables import contingency, predictions
 from fairness_audits.tables.groupings import Constant
 from fairness_audits.tables.groupings import grouping as grouping_of
 from fairness_audits.tables.table import Faulty, Table
 
-NO_LABEL, NO_DECISION = Constant("no label"), Constant("no decision")
 ROWS = 100_000
 """Largest number of rows read row by row. In larger data each distinct score is counted if there are few."""
 DISTINCT = 2_000
@@ -30,13 +31,8 @@ Data: TypeAlias = tuple[Counts | Predictions, str]
 def read(table: Table, plan: Plan, grouping: Attribute) -> Iterator[tuple[Metric, Data]]:
     """Yield each metric with its data: counts of decisions, counts of scores, or rows. Each kind is read once."""
     settings = plan.settings
-    undecided = settings.prediction is None and settings.threshold is None and settings.score is None
-    base_rate = any(metric.name == BASE_RATE for metric in plan.metrics)
-    for constant, needed in ((NO_LABEL, settings.label is None), (NO_DECISION, undecided or base_rate)):
-        if needed and constant.name not in table.columns:
-            table.add(constant)
     columns = {"group": grouping.column, "against": grouping.level, **settings.some("positive", "score")}
-    columns["label"] = settings.label or NO_LABEL.name
+    columns["label"] = settings.label or without(table, "label")
     found: dict[Callable[..., Data], Data] = {}
     for metric in plan.metrics:
         alone = settings.cluster or settings.weight or settings.regression or isinstance(metric, UserMetric)
@@ -46,15 +42,24 @@ def read(table: Table, plan: Plan, grouping: Attribute) -> Iterator[tuple[Metric
         yield metric, found[reader]
 
 
+def without(table: Table, what: str) -> str:
+    """Return the name of a constant column that takes the place of a label or a decision."""
+    constant = Constant(unlike(f"no {what}", table.columns, "constant"))
+    table.add(constant)
+    return constant.name
+
+
 def decisions(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
     """Count rows by group x label x decision."""
     settings = plan.settings
     if settings.prediction is None and settings.threshold is None:
-        made = contingency(table, **{**columns, "score": None}, prediction=NO_DECISION.name)
+        made = contingency(table, **{**columns, "score": None}, prediction=without(table, "decision"))
         return made, "counts of labels"
     score = None if settings.prediction else settings.score
     counted = contingency(table, **{**columns, **settings.some("prediction", "threshold"), "score": score})
-    return counted, f"counts of decisions ({settings.prediction or f'{settings.score} >= {settings.threshold:g}'})"
+    if settings.threshold is None:
+        return counted, f"counts of decisions ({settings.prediction})"
+    return counted, f"counts of decisions ({settings.score} >= {as_typed(settings.threshold)})"
 
 
 def scores(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
@@ -76,7 +81,7 @@ def rows(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
     """Read all rows."""
     others = plan.settings.some("prediction", "threshold", "cluster", "weight", "regression")
     if plan.settings.prediction is None and plan.settings.score is None:
-        others["prediction"] = NO_DECISION.name
+        others["prediction"] = without(table, "decision")
     content = predictions(table, **columns, **others, bounds=plan.bounds)
     weighted = f", weighted by {plan.settings.weight}" if plan.settings.weight else ""
     units = f"rows, permuted together by {plan.settings.cluster}" if plan.settings.cluster else "every row"
@@ -99,9 +104,13 @@ def grouped_by(text: str, table: Table) -> Attribute:
 
     Raises InvalidInput for a column to cut that holds other values than numbers.
     """
+    column = attribute(text, table.columns)
+    if has_column(table, column.column):
+        return column
     made = grouping_of(text, table.columns)
     if made is None:
-        return attribute(text, table.columns)
+        check_columns(table, [column.column], "--group", table.name)
+        return column
     table.add(made)
     for part in made.parts:
         if part.relation and (places := table.places(Faulty(part.column, "text"))):

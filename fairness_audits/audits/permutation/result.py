@@ -65,6 +65,8 @@ BEYOND = {
     "ratio": "the ratio of the rates is below {low:g}{sides}",
 }
 """The null hypotheses, without and with a bound."""
+RULED_OUT = {"difference": "A gap of zero", "ratio": "A ratio of 1"}
+"""The equality that a test rejects, in the terms of a bound."""
 LIMITS = """
 undefined <= 0 unless rejected: {value} of {tests} tests could not be computed ({first}).
 small <= 0 unless rejected: In {value} of {tests} tests, a group has fewer than {least} units (for an AUC, positives or
@@ -98,7 +100,7 @@ def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None 
     findings, groups, plan = gather(table, plan)
     settings = plan.settings
     results = [result(finding) for finding in findings]
-    found = verdict(results, findings, plan)
+    found, ordered = verdict(results, findings, plan), by_evidence(results)
     facts: dict[str, Any] = {
         "data": {"files": files, "rows": table.size()},
         "correction": plan.correction,
@@ -110,11 +112,11 @@ def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None 
         title="Permutation audit",
         subject=settings.predictions,
         verdict=found,
-        brief=brief(facts, settings, found, bound_text(plan.shown)),
+        brief=brief(facts | {"results": ordered}, settings, found, bound_text(plan.shown)),
         caveats=(*words.caveats(CAVEATS, conditions(findings, plan)), *words.caveats(words.READING, table.notes)),
         sections=tuple(_sections(facts, found, plan)),
         facts=facts,
-        tables={"tests": frame_of(by_evidence(results)), **({"groups": groups_frame(groups)} if groups else {})},
+        tables={"tests": frame_of(ordered), **({"groups": groups_frame(groups)} if groups else {})},
         settings=settings,
     )
 
@@ -229,16 +231,22 @@ def null(bounds: Bounds | None) -> str:
 
 
 def shown_sentence(results: Sequence[Entry], alpha: float, bound: str) -> str:
-    """Say how often the bound is shown, not shown and refuted, and name the comparisons that do not show it."""
-    known = [entry for entry in results if entry["undefined"] is None]
+    """Say how often the bound is shown, not shown and refuted, by which comparisons, and where equality is rejected."""
+    known = by_evidence([entry for entry in results if entry["undefined"] is None])
     if not known:
         return f"Nothing could be tested: {results[0]['undefined']}."
     order = list(SAID)
     ordered = sorted(known, key=lambda entry: -order.index(entry["bounds"]["outcome"]))
     each = (f"{text} in {sum(entry['bounds']['outcome'] == name for entry in known)}" for name, text in SAID.items())
     lines = [f"{compared(entry)}: {SAID[entry['bounds']['outcome']]}" for entry in ordered]
-    count = f"{', '.join(each)} of {plural(len(known), 'test')}"
-    return f"{sentence_case(bound)} is {count} at level {alpha:g}: {first(lines)}."
+    count = plural(len(known), "test")
+    apart = [f"{named(entry)} (adjusted p {p_text(entry['adjusted_p_value'])})" for entry in known if entry["rejected"]]
+    text = f"{sentence_case(bound)} is {', '.join(each)} of {count} at level {alpha:g}: {first(lines)}."
+    if not apart:
+        return text
+    return (
+        f"{text} {RULED_OUT[known[0]['bounds']['comparison']]} is ruled out in {len(apart)} of {count}: {first(apart)}."
+    )
 
 
 def compared(entry: Entry) -> str:
@@ -330,11 +338,12 @@ def flat_bounds(bounds: Entry) -> dict[str, Any]:
 
 
 def by_evidence(results: Sequence[Entry]) -> list[Entry]:
-    """Sort the tests: rejections, other tests, undefined tests; the smallest p-values first."""
+    """Sort the tests: rejections, the largest difference first; other tests, the smallest p-value first; undefined."""
 
     def place(entry: Entry) -> tuple[Any, ...]:
+        size = -abs(entry["difference"] or 0.0)
         p = (math.inf if entry[key] is None else entry[key] for key in ("adjusted_p_value", "p_value"))
-        return entry["undefined"] is not None, not entry["rejected"], *p, -abs(entry["difference"] or 0.0)
+        return entry["undefined"] is not None, not entry["rejected"], *([] if entry["rejected"] else p), size
 
     return sorted(results, key=place)
 
@@ -348,7 +357,7 @@ def _sections(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Iterator[
         "read as": "; ".join(dict.fromkeys(entry["basis"] for entry in results)),
     }
     yield words.tested(Settings, stated(plan.settings), tested)
-    title = "Differences, strongest evidence first"
+    title = "Differences: significant ones first, the largest first; then by p-value"
     if len(pairs) == 1 and results[0]["metric"] != CORRELATION:
         sizes = (f"{group['name']} ({group['rows']:,} rows)" for group in results[0]["groups"])
         title = f"{results[0]['grouping']}: {' and '.join(sizes)}"

@@ -85,7 +85,7 @@ def intersections(columns: Mapping[str, Coded], depth: int, least: int) -> Subgr
     Raises
     ------
     InvalidInput
-        If there is none, or more than :data:`MOST`.
+        If there are more than :data:`MOST`.
     """
     n = len(next(iter(columns.values())).codes)
     marks = np.random.default_rng(0).integers(0, 2**62, n)
@@ -109,12 +109,8 @@ def intersections(columns: Mapping[str, Coded], depth: int, least: int) -> Subgr
                 option="depth",
                 remedy="Use fewer columns or a smaller --depth",
             )
-    if not names:
-        raise InvalidInput(
-            f"No subgroup has {least:,} rows both inside and outside", option="least", remedy="Use a smaller --least"
-        )
     indptr = np.cumsum([0, *map(len, rows)])
-    indices = np.concatenate(rows)
+    indices = np.concatenate([np.zeros(0, dtype=np.int64), *rows])
     members = csr_array((np.ones(len(indices), dtype=np.float32), indices, indptr), shape=(len(names), n))
     return Subgroups(tuple(names), members, too_small)
 
@@ -125,7 +121,7 @@ def _cells(columns: list[Coded]) -> Iterator[tuple[tuple[str, ...], Array]]:
     flat = np.ravel_multi_index(tuple(column.codes for column in columns), shape)
     order = np.argsort(flat, kind="stable")
     kinds, first = np.unique(flat[order], return_index=True)
-    for kind, members in zip(kinds, np.split(order, first[1:]), strict=True):
+    for kind, members in zip(kinds, np.split(order, first)[1:], strict=True):
         codes = np.unravel_index(kind, shape)
         yield tuple(column.levels[code] for column, code in zip(columns, codes, strict=True)), members
 
@@ -171,7 +167,7 @@ def worst_subgroups(
     counted = members @ event.astype(np.float32)
     events = counted.astype(float)
     rate, rest = events / sizes, (total - events) / (n - sizes)
-    if total in (0, n):
+    if total in (0, n) or not len(sizes):
         same = np.zeros(len(sizes))
         return Tested(sizes.astype(int), events.astype(int), rate, rest, same - 1, same + 1, same, same + 1)
     mean, deviation = sizes * total / n, np.sqrt(sizes * (n - sizes) * total * (n - total) / (n**2 * (n - 1)))
@@ -210,4 +206,4 @@ def binned(values: Array, number: int, most: int) -> Coded | None:
     used, codes = np.unique(codes, return_inverse=True)
     ends = [(values[codes == code].min(), values[codes == code].max()) for code in range(len(used))]
     names = [tuple(f"{low:{form}} to {high:{form}}" for low, high in ends) for form in ("g", ".12g", ".17g")]
-    return Coded(codes, next((own for own in names if len(set(own)) == len(own)), names[-1]))
+    return Coded(codes, min(names, key=lambda own: (len(set(own)) < len(own), any("e" in name for name in own))))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_float_dtype
 
 from fairness_audits.audits.robustness_bias.measures import Partition
 from fairness_audits.audits.robustness_bias.settings import Compared, OfRows, Settings
@@ -17,6 +18,7 @@ from fairness_audits.messages import SHOWN, check_columns, listed
 from fairness_audits.sampling import stratified_order
 from fairness_audits.seeds import generators
 from fairness_audits.tables.levels import in_order, level_name
+from fairness_audits.tables.table import as_written, precision_of
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
@@ -145,6 +147,9 @@ def compared(source: Source, options: Compared, file: str | None) -> list[str]:
 
 def partition_of(column: pd.Series) -> Partition:
     """Return the partition of all rows by a column; a missing value is an unknown level."""
+    if is_float_dtype(column):
+        precision = precision_of(column)
+        column = pd.Series(as_written(column.to_numpy(precision, na_value=np.nan), precision), name=column.name)
     texts = column.map(level_name, na_action="ignore")
     levels = in_order(texts.dropna())
     codes = pd.Index(levels, dtype=object).get_indexer(texts.astype(object)).astype(np.int64)

@@ -1,7 +1,7 @@
 """Plain-language summary of a search for the worst subgroup, for the top of its page."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from fairness_audits.audits.subgroups.settings import Settings
 from fairness_audits.messages import listed
@@ -11,24 +11,38 @@ from fairness_audits.results.formats import level, percent, plural
 SHOWN = 3
 
 
-def clearest(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the entries by their evidence, whichever side of the others they are on."""
-    return sorted(entries, key=lambda entry: (entry["adjusted_p_value"], -abs(entry["difference"])))
+Entries: TypeAlias = Sequence[Mapping[str, Any]]
+
+
+def name(entry: Mapping[str, Any]) -> str:
+    """Return the name of a subgroup, such as ``age 25 to 34, sex female``."""
+    return ", ".join(f"{column} {value}" for column, value in entry["subgroup"].items())
+
+
+def leading(entries: Entries) -> tuple[str, Entries]:
+    """Return the subgroups to name first, with a title for them: those that are significantly worse, if there are any.
+
+    The ``entries`` are in the order of the page.
+    """
+    rejected = [entry for entry in entries if entry["rejected"]]
+    if worse := [entry for entry in rejected if entry["worse"]]:
+        return "Worst first", worse
+    return ("Only better than all others", rejected) if rejected else ("None is significant. First by p-value", entries)
 
 
 def brief(facts: Mapping[str, Any], settings: Settings, title: str, verdict: Verdict) -> Brief:
-    """Describe which subgroups differ most in a rate with this ``title``."""
+    """Describe which subgroups are worse in a rate with this ``title``."""
+    lead, first = leading(facts["results"])
     lines = [
-        f"{', '.join(f'{column} {value}' for column, value in one['subgroup'].items())}: {percent(one['estimate'])} of "
-        f"{one['n']:,}, others {percent(one['rest'])}"
-        for one in clearest(facts["results"])[:SHOWN]
+        f"{name(one)}: {percent(one['estimate'])} of {one['n']:,}, others {percent(one['rest'])}"
+        for one in first[:SHOWN]
     ]
     return Brief(
         question=f"Does the {title} of some group of people differ from that of all others? All intersections of up to "
         f"{plural(settings.depth, 'column')} were searched: {listed(list(settings.columns), 8)}.",
         people=f"{facts['rows_of_the_rate']:,} of {facts['rows']:,} rows of {settings.predictions} count for the rate, "
         f"in {plural(facts['subgroups'], 'subgroup')} of {settings.least} rows or more. {INDEPENDENT_ROWS}",
-        found=f"The clearest differences are {'; '.join(lines)}." if lines else verdict.sentence,
+        found=f"{lead}: {'; '.join(lines)}." if lines else verdict.sentence,
         sure=certainty(
             verdict,
             "If the rate were the same everywhere, a search like this would report a difference in at most "

@@ -1,7 +1,6 @@
 """Search for the worst subgroup and assemble the result."""
 
 import re
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -9,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from fairness_audits.audits.inference import least_draws
-from fairness_audits.audits.permutation.metrics import HIGH_IS_WORSE, RATES, WITHOUT_LABEL
+from fairness_audits.audits.permutation.metrics import HIGH_IS_WORSE, RATES, WITHOUT_LABEL, badness
+from fairness_audits.audits.permutation.permutation_test import NEEDED
 from fairness_audits.audits.permutation.subgroups import (
     Coded,
     Subgroups,
@@ -18,7 +18,7 @@ from fairness_audits.audits.permutation.subgroups import (
     intersections,
     worst_subgroups,
 )
-from fairness_audits.audits.subgroups.brief import brief, clearest
+from fairness_audits.audits.subgroups.brief import brief, leading, name
 from fairness_audits.audits.subgroups.settings import Settings
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import check_columns
@@ -45,6 +45,8 @@ stepped: The interval of a rejected subgroup can include 0, because the p-values
   intervals are not.
 """
 LIMITS = """
+counted > 0: No row has {needed}, so the rate does not exist.
+tested > 0: No subgroup has {least:,} rows both inside and outside. Use more rows or a smaller --least.
 varied >= 1: The rate of all rows is 0 or 1, so subgroups cannot differ in it.
 wide <= 0 unless rejected: The intervals of {value:,} of {tests} are wider than {width:g}, so there are too few rows to
   tell. Use more rows, a larger --least or another --width.
@@ -63,6 +65,7 @@ def from_files(settings: Settings) -> Result:
 def audited(settings: Settings, table: tables.Table, typed: bool = True) -> Result:
     """Search the rows of a table. Columns of a CSV file are not ``typed``: their numbers are texts."""
     event, among, columns = _read(settings, table, typed)
+    counted = event[among]
     found = intersections(
         {name: Coded(one.codes[among], one.levels) for name, one in columns.items()}, settings.depth, settings.least
     )
@@ -70,14 +73,16 @@ def audited(settings: Settings, table: tables.Table, typed: bool = True) -> Resu
         problem = f"--draws={settings.draws} is too small to reject at level {settings.alpha:g}"
         raise InvalidInput(problem, option="draws", remedy=f"Use at least --draws={least}")
     (rng,) = generators("audit", "subgroups", str(settings.seed), settings.metric, repetitions=1)
-    tested = worst_subgroups(event[among], found, draws=settings.draws, alpha=settings.alpha, rng=rng)
+    tested = worst_subgroups(counted, found, draws=settings.draws, alpha=settings.alpha, rng=rng)
     entries = _entries(found, tested, settings)
     rejected = [entry for entry in entries if entry["rejected"]]
     facts = {
-        **{"rows": table.size(), "rows_of_the_rate": int(among.sum()), "subgroups": len(entries)},
-        "results": (rejected + [one for one in entries if not one["rejected"]])[: max(SHOWN, len(rejected))],
+        **{"rows": table.size(), "rows_of_the_rate": len(counted), "subgroups": len(entries)},
+        "results": entries[: max(SHOWN, len(rejected))],
     }
-    concluded = _verdict(entries, settings, bool(np.ptp(event[among]) > 0))
+    direction = "higher" if settings.metric in HIGH_IS_WORSE else "lower"
+    title = f"Subgroups: significant ones first, worst first ({direction} is worse)"
+    concluded = _verdict(entries, settings, counted)
     of = {
         "held_out_rows": True,
         "independent_rows": True,
@@ -93,7 +98,7 @@ def audited(settings: Settings, table: tables.Table, typed: bool = True) -> Resu
         verdict=concluded,
         brief=brief(facts, settings, RATES[settings.metric].title, concluded),
         caveats=(*words.caveats(CAVEATS, of), *words.caveats(words.READING, table.notes)),
-        sections=(Section("Subgroups (worse than all other rows first)", (_table(entries, settings),)),),
+        sections=(Section(title, (_table(entries, settings),)),),
         facts=facts,
         tables={"subgroups": _frame(entries)},
         settings=settings,
@@ -121,7 +126,8 @@ def _read(settings: Settings, table: tables.Table, typed: bool) -> tuple[Array, 
     frame = pd.DataFrame(table.arrays(list(dict.fromkeys([*own, *settings.columns]))))
     roles = settings.some("label", "score", "prediction", "threshold", "positive")
     label, _, decision = outcomes(table, frame, **roles)
-    n = len(frame)
+    if not (n := len(frame)):
+        raise InvalidInput(f"{table.name} has no rows. An audit needs rows of data", source=table.name)
     y = np.zeros(n, dtype=np.int64) if label is None else label
     d = np.zeros(n, dtype=np.int64) if decision is None else decision
     event, among = (np.array(mask, dtype=bool)[y, d] for mask in (rate.event, rate.among))
@@ -155,10 +161,16 @@ def _coded(table: tables.Table, name: str, column: pd.Series, settings: Settings
 
 
 def _entries(found: Subgroups, tested: Tested, settings: Settings) -> list[dict[str, Any]]:
-    """Return an entry for each subgroup: those worse than the others first, each kind by the strength of evidence."""
-    sign = 1 if settings.metric in HIGH_IS_WORSE else -1
-    worse = sign * (tested.rate - tested.rest) > 0
-    order = np.lexsort((-np.abs(tested.statistic), tested.p, ~worse))
+    """Return an entry for each subgroup, in the order of the page.
+
+    Rejected subgroups come first, those worse than all other rows before those better. The worst is the one whose
+    interval shows the largest difference for certain, so a small subgroup does not lead by chance. Subgroups that are
+    not rejected follow by the strength of evidence.
+    """
+    worse = badness(settings.metric, tested.rate) > badness(settings.metric, tested.rest)
+    certain = badness(settings.metric, np.stack([tested.low, tested.high])).min(axis=0)
+    rejected = tested.p <= settings.alpha
+    order = np.lexsort((-np.abs(tested.statistic), np.where(rejected, -certain, tested.p), ~worse, ~rejected))
     return [
         plain(
             {
@@ -170,47 +182,51 @@ def _entries(found: Subgroups, tested: Tested, settings: Settings) -> list[dict[
                 "difference": tested.rate[place] - tested.rest[place],
                 "interval": [tested.low[place], tested.high[place]],
                 "adjusted_p_value": tested.p[place],
-                "rejected": bool(tested.p[place] <= settings.alpha),
+                "worse": bool(worse[place]),
+                "rejected": bool(rejected[place]),
             }
         )
         for place in order.tolist()
     ]
 
 
-def _name(entry: Mapping[str, Any]) -> str:
-    """Return the name of a subgroup, such as ``age 25 to 34, sex female``."""
-    return ", ".join(f"{column} {value}" for column, value in entry["subgroup"].items())
-
-
-def _verdict(entries: list[dict[str, Any]], settings: Settings, varied: bool) -> Verdict:
-    """Say how many subgroups differ, and name the first of them."""
+def _verdict(entries: list[dict[str, Any]], settings: Settings, counted: Array) -> Verdict:
+    """Say how many subgroups differ from all other rows, and name the worst of them."""
     rejected = [entry for entry in entries if entry["rejected"]]
+    worse = sum(entry["worse"] for entry in rejected)
+    lead, first = leading(entries)
     lines = [
-        f"{_name(entry)}: {decimal(entry['estimate'])} ({entry['events']:,} of {entry['n']:,}) against "
+        f"{name(entry)}: {decimal(entry['estimate'])} ({entry['events']:,} of {entry['n']:,}) against "
         f"{decimal(entry['rest'])} for all others"
-        for entry in clearest(rejected or entries)[:NAMED]
+        for entry in first[:NAMED]
     ]
-    more = f"; and {len(rejected) - NAMED:,} more" if len(rejected) > NAMED else ""
-    title = RATES[settings.metric].title
+    more = f"; and {len(first) - NAMED:,} more" if rejected and len(first) > NAMED else ""
+    number = f"{len(rejected):,}" if rejected else "none"
+    split = f": {worse:,} worse, {len(rejected) - worse:,} better" if rejected else ""
     text = (
-        f"The {title} of {len(rejected):,} of {plural(len(entries), 'subgroup')} differs significantly from that of "
-        "all other rows "
-        f"(family-wise error rate {settings.alpha:g}). {'Clearest first' if rejected else 'Strongest evidence'}: "
-        f"{'; '.join(lines)}{more}."
+        f"The {RATES[settings.metric].title} of {number} of {plural(len(entries), 'subgroup')} differs "
+        f"significantly from that of all other rows (family-wise error rate {settings.alpha:g}){split}. "
+        f"{lead}: {'; '.join(lines)}{more}."
     )
-    facts = {"subgroups": len(entries), "different": len(rejected)}
+    facts = {"subgroups": len(entries), "different": len(rejected), "worse": worse}
+    varied = bool(len(counted) and np.ptp(counted) > 0)
     wide = sum(entry["interval"][1] - entry["interval"][0] > settings.width for entry in entries)
     quantities = {
-        **{"varied": int(varied), "wide": wide if varied else None, "width": settings.width},
+        **{"counted": len(counted), "needed": NEEDED.get(settings.metric)},
+        **{"tested": len(entries) if len(counted) else None, "least": settings.least},
+        **{"varied": int(varied) if entries else None, "wide": wide if varied else None, "width": settings.width},
         "tests": plural(len(entries), "subgroup"),
     }
-    return words.concluded(bool(rejected), ("UNEQUAL", "NOT REJECTED"), text, LIMITS, quantities, "rejected", facts)
+    known = bool(rejected) if entries else None
+    return words.concluded(
+        known, ("UNEQUAL", "NOT REJECTED"), text if entries else "", LIMITS, quantities, "rejected", facts
+    )
 
 
 def _table(entries: list[dict[str, Any]], settings: Settings) -> Table:
     """Return a line for each of the first subgroups."""
     columns = (
-        Column("", cell=_name),
+        Column("", cell=name),
         Column("rate", cell=under("estimate", decimal)),
         Column("others", cell=under("rest", decimal)),
         Column("n", cell=under("n", "{:,}".format)),
@@ -228,10 +244,5 @@ def _table(entries: list[dict[str, Any]], settings: Settings) -> Table:
 
 def _frame(entries: list[dict[str, Any]]) -> pd.DataFrame:
     keys = ("n", "events", "estimate", "rest", "difference", "adjusted_p_value", "rejected")
-    return pd.DataFrame(
-        [
-            {"subgroup": _name(one), **{key: one[key] for key in keys}}
-            | dict(zip(("ci_low", "ci_high"), one["interval"], strict=True))
-            for one in entries
-        ]
-    )
+    rows = [(name(one), *(one[key] for key in keys), *one["interval"]) for one in entries]
+    return pd.DataFrame(rows, columns=["subgroup", *keys, "ci_low", "ci_high"])

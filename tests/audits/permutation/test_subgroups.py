@@ -6,7 +6,6 @@ import pytest
 from scipy.stats import norm
 
 from fairness_audits.audits.permutation.subgroups import Coded, binned, intersections, worst_subgroups
-from fairness_audits.errors import InvalidInput
 from tests.audits.permutation.builders import near
 
 
@@ -101,6 +100,8 @@ def test_a_rate_that_does_not_vary_rejects_nothing() -> None:
     assert (tested.p == 1).all()
 
 
-def test_no_subgroup_of_that_size_is_refused() -> None:
-    with pytest.raises(InvalidInput):
-        intersections({"a": Coded(np.arange(100) % 2, ("x", "y"))}, depth=1, least=60)
+@pytest.mark.parametrize("n", [0, 100])
+def test_without_a_subgroup_of_that_size_nothing_is_tested(n: int) -> None:
+    found = intersections({"a": Coded(np.arange(n) % 2, ("x", "y"))}, depth=1, least=60)
+    tested = worst_subgroups(np.arange(n) % 3 % 2, found, draws=19, alpha=0.05, rng=np.random.default_rng(0))
+    assert len(found.names) == len(tested.p) == 0
