@@ -123,7 +123,8 @@ def test_bounds_of_a_group_are_one_sided_in_the_direction_of_the_metric() -> Non
     rng = np.random.default_rng(10)
     pair = np.stack([rng.random(400) < 0.6, rng.random(400) < 0.5]).astype(float)
     combined, own = of_means(pair, rate=True), np.ones(400, dtype=bool)
-    low, high = score_interval(*[int((pair[1] - pair[0] == sign).sum()) for sign in (1, -1)], 400, 0.05)
+    up, down = (int((pair[1] - pair[0] == sign).sum()) for sign in (1, -1))
+    low, high = score_interval(up, down, 400, 0.05)
     tpr, fpr = (of_group(metric, combined, own, 0.05, 0.05) for metric in ("tpr", "fpr"))
     assert tpr is not None
     assert fpr is not None
