@@ -211,12 +211,12 @@ def test_the_better_direction_of_each_metric_is_known(metric: str, raised: int) 
 def test_a_metric_without_a_better_direction_has_gaps_alone_and_a_mean_error_is_best_at_0() -> None:
     rng, n = np.random.default_rng(4), 4000
     y, group = rng.integers(0, 2, n), np.tile(["a", "b"], n // 2)
-    all_more = {"first": rng.integers(0, 2, n), "second": np.ones(n, dtype=int)}
+    all_more: dict[str, Any] = {"first": rng.integers(0, 2, n), "second": np.ones(n, dtype=int)}
     call: dict[str, Any] = {"group": group, "no_worse_than": 0.1, "draws": 199}
     found = fa.compare(y, **all_more, metric="selection_rate", **call)
     assert [one["worse"] is None for one in found.facts["results"]] == [True, True, False]
     assert found.outcome == "not rejected"
-    off = {"first": y - 0.3 + 0.1 * rng.normal(size=n), "second": y + 0.2 + 0.1 * rng.normal(size=n)}
+    off: dict[str, Any] = {"first": y - 0.3 + 0.1 * rng.normal(size=n), "second": y + 0.2 + 0.1 * rng.normal(size=n)}
     found = fa.compare(y, **off, metric="mean_error", **call)
     assert [one["worse"]["by"] for one in found.facts["results"][:2]] == pytest.approx([-0.1, -0.1], abs=0.01)
 
