@@ -15,9 +15,8 @@ from scipy.stats import binomtest
 from scipy.stats import t as student
 
 from fairness_audits.audits.permutation.metrics import Mean, Rate
-from fairness_audits.audits.permutation.monte_carlo import blocks, monte_carlo_p
+from fairness_audits.audits.permutation.monte_carlo import TIED, blocks, monte_carlo_p
 from fairness_audits.audits.permutation.score_tests import crossing
-from fairness_audits.audits.permutation.statistics import EQUAL
 from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
@@ -107,7 +106,7 @@ def change(delta: Array, *, rate: bool, alpha: float, draws: int, rng: np.random
     ordered = delta[np.argpartition(np.abs(delta), few)] if few else delta
     rest, largest = float(np.linalg.norm(ordered[:few])), ordered[few:]
     # Sums that differ by rounding are equal.
-    observed, extremes = abs(delta.sum()) - EQUAL * float(np.linalg.norm(delta)), 0
+    observed, extremes = abs(delta.sum()) - TIED * float(np.linalg.norm(delta)), 0
     for _, size in blocks(draws, max(1, SIGNS_AT_ONCE // len(largest))):
         sums = (2.0 * rng.integers(0, 2, (size, len(largest))) - 1) @ largest
         if rest:

@@ -85,14 +85,15 @@ def auc_change(label: Array, first: Array, second: Array, opposite: bool = False
     means, placements = [], []
     for score in (-first if opposite else first, second):
         below = np.sort(score[label == 0]), np.sort(score[label == 1])
-        # The share of the other label below, equal scores counting one half.
+        # Twice the number of rows of the other label below, equal scores counting one half.
         own = [
-            sum(np.searchsorted(other, score[label == y], side) for side in ("left", "right")) / (2 * len(other))
+            sum(np.searchsorted(other, score[label == y], side) for side in ("left", "right"))
             for y, other in ((1, below[0]), (0, below[1]))
         ]
-        means.append(float(own[0].mean()))
+        means.append(float(own[0].sum() / (2 * positives * negatives)))
         placements.append(own)
-    v10, v01 = (placements[1][k] - placements[0][k] for k in (0, 1))
+    # Differences of whole numbers: equal ones have a variance of exactly 0.
+    v10, v01 = ((placements[1][k] - placements[0][k]) / (2 * n) for k, n in ((0, negatives), (1, positives)))
     variance = float(v10.var(ddof=1) / positives + v01.var(ddof=1) / negatives)
     if variance == 0:
         p = min(1.0, 2 * (1 + abs(means[1] - means[0])) ** -fewest)
