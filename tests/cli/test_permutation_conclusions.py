@@ -162,10 +162,8 @@ def test_the_studentised_ratio_agrees_with_the_score_test(scale: float, share: f
     n = 4000
     rows = decisions(f=(round(0.8 * share * n), n), m=(round(share * n), n))
     call: dict[str, Any] = {"prediction": rows["d"], "group": rows["g"], "metric": "selection_rate", "ratio": True}
-    exact, weighted = (
-        fa.permutation_test(**call, **more).facts["results"][0]["bounds"]
-        for more in ({}, {"weight": np.full(len(rows), scale), "draws": 20_000})
-    )
+    weights: dict[str, Any] = {"weight": np.full(len(rows), scale), "draws": 20_000}
+    exact, weighted = (fa.permutation_test(**one).facts["results"][0]["bounds"] for one in (call, {**call, **weights}))
     assert weighted["interval"] == pytest.approx(exact["interval"], rel=0.02)
     assert weighted["p_within"] == pytest.approx(exact["p_within"], abs=0.05)
     assert weighted["method"] == "studentized"

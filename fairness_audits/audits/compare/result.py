@@ -312,10 +312,10 @@ def _samples(settings: Settings, metric: Rate | Auc | Mean, label: Array, pair: 
     def found(own: Array, opposite: bool = False) -> SampleChange:
         y, one, two = (values[own] for values in (label, *pair))
         if metric.name not in SELECTED:
-            return auc_change(y, one, two, opposite)
+            return auc_change(y, one, two, opposite=opposite)
         # A negative predictive value is the precision of the opposite label and decisions.
         y, one, two = ((values == SELECTED[metric.name]).astype(np.int64) for values in (y, one, two))
-        return precision_change(y, one, two, opposite)
+        return precision_change(y, one, two, opposite=opposite)
 
     def of_group(own: Array) -> dict[str, Any]:
         one = found(own)

@@ -63,7 +63,7 @@ def normal_p(change: float, variance: float) -> float:
     return 1.0 if change == 0 else float(2 * ndtr(-abs(change) / np.sqrt(variance))) if variance > 0 else NAN
 
 
-def auc_change(label: Array, first: Array, second: Array, opposite: bool = False) -> SampleChange:
+def auc_change(label: Array, first: Array, second: Array, *, opposite: bool = False) -> SampleChange:
     r"""Compare the AUCs of two scores of the same rows (n,) by the test of DeLong, DeLong and Clarke-Pearson (1988).
 
     .. math:: v = S_{10} / m + S_{01} / n,
@@ -102,7 +102,7 @@ def auc_change(label: Array, first: Array, second: Array, opposite: bool = False
     return SampleChange(means[0], means[1], variance, p, fewest, exact=False)
 
 
-def precision_change(label: Array, first: Array, second: Array, opposite: bool = False) -> SampleChange:
+def precision_change(label: Array, first: Array, second: Array, *, opposite: bool = False) -> SampleChange:
     r"""Compare the precisions of two decisions about the same rows: label, first and second (n,) in {0, 1}.
 
     The weighted generalized score statistic allows for the rows that both versions select,
