@@ -159,7 +159,8 @@ def compare(
     Both versions predict the same rows. The tests of a change within a group are Kosinski's score test for precision
     and negative predictive value, McNemar's exact test for other rates, DeLong's test for the AUC, and random signs for
     means. The test of a change of a gap uses the normal approximation for precision, negative predictive value and the
-    AUC. For other metrics, it permutes the rows' changes between groups.
+    AUC. For other metrics, it permutes the rows' changes between groups. With ``no_worse_than``, the outcome is whether
+    one-sided bounds show that no group gets worse, and no gap grows, by more than this margin.
 
     Parameters
     ----------
@@ -176,7 +177,7 @@ def compare(
     Returns
     -------
     Result
-        ``to_frame()`` has a row for each group and each gap.
+        ``to_frame()`` has a row for each gap and each group, gaps first.
 
     Examples
     --------
@@ -185,9 +186,9 @@ def compare(
     >>> changes = compare(y, first=old, second=[1] * 400, group=group, metric="tpr", draws=199).to_frame()
     >>> print(changes[["what", "first", "second", "rejected"]].to_string(index=False))
          what  first  second  rejected
+    gap f - m   -0.5     0.0      True
             f    0.5     1.0      True
             m    1.0     1.0     False
-    gap f - m   -0.5     0.0      True
     """
     from fairness_audits.inputs.columns import Columns
 

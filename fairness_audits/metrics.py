@@ -42,18 +42,17 @@ class PermutationGap:
         import pandas as pd
 
         output, positive = self._output(estimator, X), self._positive(estimator)
-        index = X.index if isinstance(X, pd.DataFrame) else None
-        label = y if isinstance(y, pd.Series) else pd.Series(np.asarray(y), index)
-        groups = self._groups(X, label.index, group)
-        columns = {name: pd.Series(values, label.index) for name, values in output.items()}
+        label = y.reset_index(drop=True) if isinstance(y, pd.Series) else pd.Series(np.asarray(y))
+        columns = {name: pd.Series(values) for name, values in output.items()}
         options = {"metric": self.metric, "pairs": "reference" not in self.settings, **positive, **self.settings}
-        found = _tested(label, **columns, group=groups, **options)
+        found = _tested(label, **columns, group=self._groups(X, y, group), **options)
         tests = [one for one in found.facts["results"] if one["undefined"] is None]
-        if not tests:
-            return float("nan")
         if self.value == "p_value":
-            return float(min(one["adjusted_p_value"] for one in tests))
-        return -float(max(abs(one["difference"]) for one in tests))
+            return float(min((one["adjusted_p_value"] for one in tests), default=np.nan))
+        if self.settings.get("ratio"):
+            rates = [sorted(group["estimate"] for group in one["groups"]) for one in tests]
+            return float(min((low / high for low, high in rates if high > 0), default=np.nan))
+        return -float(max((abs(one["difference"]) for one in tests), default=np.nan))
 
     def _positive(self, estimator: Any) -> dict[str, Any]:
         """Return the option that names class 1, or that says that there are no classes."""
@@ -96,27 +95,59 @@ class PermutationGap:
             raise InvalidInput(problem, option="positive", remedy=f"It has: {', '.join(classes)}")
         return classes.index(found)
 
-    def _groups(self, X: Any, index: pd.Index, routed: ArrayLike | None) -> Any:
-        """Return the groups of the rows: a column of X, a series aligned by label, or the routed groups."""
+    def _groups(self, X: Any, y: Any, routed: Any) -> Any:
+        """Return the groups of the rows of X, in their order: a column of X, routed groups, or groups found by label.
+
+        Raises InvalidInput if it is not known which groups belong to these rows.
+        """
+        import numpy as np
         import pandas as pd
 
-        if routed is not None:
-            return routed if isinstance(routed, pd.Series | pd.DataFrame) else pd.Series(routed, index, name="group")
-        if isinstance(self.group, str):
-            if not isinstance(X, pd.DataFrame) or self.group not in X:
-                problem = f"X has no column {self.group!r}"
-                remedy = "Pass a data frame with this column, or the groups as a series with the index of X"
-                raise InvalidInput(problem, option="group", column=self.group, remedy=remedy)
-            return X[self.group]
-        if self.group is None:
+        if routed is None and self.group is None:
             problem = "no groups were given"
             remedy = "Name a column of X, give a series with the index of X, or route them: params={'group': ...}"
             raise InvalidInput(problem, option="group", remedy=remedy)
-        if not index.isin(self.group.index).all():
-            problem = "the groups have no row for some index labels of X"
-            remedy = "Pass X or y as a pandas object with the index of the groups"
+        if routed is None and isinstance(self.group, str):
+            return self._column(X, self.group)
+        groups = self.group if routed is None else routed
+        if not isinstance(groups, pd.Series | pd.DataFrame):
+            groups = pd.Series(np.asarray(groups), name="group")
+        known = {name: one.index for name, one in (("X", X), ("y", y)) if isinstance(one, pd.Series | pd.DataFrame)}
+        if not known or (routed is not None and not isinstance(routed, pd.Series | pd.DataFrame)):
+            if routed is not None:
+                # scikit-learn selects the rows of routed groups together with those of X.
+                return groups.reset_index(drop=True)
+            problem = "X and y are arrays without labels, so the groups of their rows are not known"
+            remedy = "Pass X or y as a pandas object with the index of the groups, or route them: params={'group': ...}"
             raise InvalidInput(problem, option="group", remedy=remedy)
-        return self.group.loc[index]
+        index, *others = known.values()
+        if others and not index.equals(others[0]):
+            problem = "X and y have different index labels, so the groups of their rows are not known"
+            raise InvalidInput(problem, option="group", remedy="Give both the index of the groups: y.set_axis(X.index)")
+        if groups.index.equals(index):
+            return groups.reset_index(drop=True)
+        if not groups.index.is_unique:
+            label = groups.index[groups.index.duplicated()].tolist()[0]
+            problem = f"the groups have several rows with the index label {label!r}"
+            raise InvalidInput(problem, option="group", remedy="Give X, y and the groups an index without repetitions")
+        places = groups.index.get_indexer(index)
+        if (places < 0).any():
+            problem = f"the groups have no row for some index labels of {' and '.join(known)}"
+            remedy = "Pass X or y as a pandas object with the index of the groups: group.set_axis(X.index)"
+            raise InvalidInput(problem, option="group", remedy=remedy)
+        return groups.iloc[places].reset_index(drop=True)
+
+    def _column(self, X: Any, name: str) -> pd.Series:
+        """Return a column of X. Raises InvalidInput if X has none, or several, with this name."""
+        import pandas as pd
+
+        number = list(getattr(X, "columns", ())).count(name)
+        if number != 1:
+            problem = f"X has {number} columns {name!r}" if number else f"X has no column {name!r}"
+            remedy = "Pass a data frame with this column, or the groups as a series with the index of X"
+            raise InvalidInput(problem, option="group", column=name, remedy=remedy)
+        column = X[name]
+        return column.reset_index(drop=True) if isinstance(column, pd.Series) else pd.Series(column, name=name)
 
     def get_metadata_routing(self) -> Any:
         """Return the request for ``group``, if it is to be routed (scikit-learn's metadata routing)."""
@@ -147,13 +178,16 @@ def permutation_gap(
         computed from ``predict``, or from scores and ``threshold``. Other metrics are computed from ``predict_proba``,
         otherwise from ``decision_function``, and for regressors from ``predict``.
     group : str, series or data frame, optional
-        The name of a column of X, or the groups with an index that contains the index of X or y. Without it,
-        scikit-learn routes ``group`` to the scorer: ``cross_validate(..., params={"group": groups})`` with
+        The name of a column of X, or the groups with an index that contains the index of X or y, one of which must be a
+        pandas object: the rows of a fold are found by their labels. Without it, scikit-learn routes ``group`` to the
+        scorer: ``cross_validate(..., params={"group": groups})`` with
         ``sklearn.set_config(enable_metadata_routing=True)``.
     value : {"gap", "p_value"}, default "gap"
-        Minus the largest difference, or the smallest corrected p-value.
+        Minus the largest difference, or the smallest corrected p-value. With ``ratio=True``, the gap is the smallest
+        ratio of the rates of two groups, lower to higher: 1 means no difference.
     **settings
         Further options of :func:`fairness_audits.permutation_test`, such as ``threshold``, ``reference`` or ``draws``.
+        A score has no outcome, so it takes no ``margin``, ``at_least`` and ``width``.
 
     Returns
     -------
@@ -163,8 +197,9 @@ def permutation_gap(
     Raises
     ------
     InvalidInput
-        For an unknown ``value``, and for groups without an index. By the scorer, if the groups do not match the rows,
-        and in the same cases as :func:`fairness_audits.permutation_test`.
+        For an unknown ``value``, for options that the score would ignore, and for groups without an index. By the
+        scorer, if it is not known which groups belong to the rows, and in the same cases as
+        :func:`fairness_audits.permutation_test`.
 
     Examples
     --------
@@ -187,6 +222,12 @@ def permutation_gap(
     for name in settings:
         if name not in known:
             raise TypeError(f"permutation_gap() has no argument {name!r}{similar(name, known)}")
+    if ignored := [name for name in ("margin", "at_least", "width") if settings.get(name) is not None]:
+        problem = f"{ignored[0]} decides the outcome of an audit, but a score has no outcome"
+        raise InvalidInput(problem, option=ignored[0], remedy="Drop it, and compare the score with it yourself")
+    if value == "p_value" and settings.get("ratio"):
+        problem = "the p-value is that of equal rates, whatever their ratio"
+        raise InvalidInput(problem, option="ratio", remedy="Drop ratio, or use value='gap' for the smallest ratio")
     if value not in get_args(Value):
         raise InvalidInput(f"expected value to be one of {', '.join(get_args(Value))}, found {value!r}", option="value")
     if not (group is None or isinstance(group, str) or hasattr(group, "loc")):

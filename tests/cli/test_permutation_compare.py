@@ -130,6 +130,105 @@ def test_few_draws_are_refused_or_raised_and_few_rows_decide_nothing() -> None:
     assert fa.compare(**shifted, group=few).outcome == "inconclusive"
 
 
+def better_for_both(n: int = 8000) -> dict[str, Any]:
+    """Accuracy rises in both groups, and the gap shrinks from 12 to 5 points."""
+    rng = np.random.default_rng(0)
+    group, y, u = rng.choice(["f", "m"], n), rng.integers(0, 2, n), rng.random(n)
+    right = [(u < np.where(group == "f", *rates)) for rates in ((0.75, 0.87), (0.86, 0.91))]
+    versions = {name: np.where(one, y, 1 - y) for name, one in zip(("first", "second"), right, strict=True)}
+    return {"y": y, "group": group, "metric": ["accuracy", "fpr"], "draws": 399, **versions}
+
+
+def test_gaps_come_first() -> None:
+    found = fa.compare(**better_for_both())
+    assert [what.startswith("gap") for what in found.to_frame()["what"]] == [True, False, False] * 2
+    assert "gap f - m: -0.1" in found.verdict.sentence.partition("group f:")[0]
+    assert "the gap shrinks" in found.verdict.sentence
+    assert "gap f - m" in found.brief.found.partition("group f:")[0]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("exchanged", "rows", "outcome"),
+    [(False, 8000, "not rejected"), (True, 8000, "rejected"), (False, 90, "inconclusive"), (False, 30, "inconclusive")],
+)
+def test_what_is_better_for_both_groups_is_shown_to_be_no_worse(exchanged: bool, rows: int, outcome: str) -> None:
+    call = better_for_both(rows)
+    if exchanged:
+        call["first"], call["second"] = call["second"], call["first"]
+    found = fa.compare(**call, no_worse_than=0.02)
+    assert found.outcome == outcome
+    for one in found.facts["results"]:
+        sign = -1 if one["metric"] == "accuracy" else 1
+        grown = abs(one["second"]) - abs(one["first"]) if one["gap"] else sign * one["change"]
+        assert one["worse"]["by"] == pytest.approx(grown)
+        assert one["worse"]["at_least"] <= one["worse"]["by"] <= one["worse"]["at_most"]
+
+
+def test_the_gate_asks_whether_a_version_is_worse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    call = better_for_both()
+    pd.DataFrame({name: call[name] for name in ("y", "group", "first", "second")}).to_csv("rows.csv", index=False)
+    words = [
+        "--predictions",
+        "rows.csv",
+        "--label",
+        "y",
+        "--group",
+        "group",
+        "--metric",
+        "accuracy,fpr",
+        "--gate",
+        "--draws",
+        "399",
+        "--versions",
+    ]
+    assert run("compare", *words, "first,second")[0] == 3
+    assert run("compare", *words, "first,second", "--no-worse-than", "0.02")[0] == 0
+    assert run("compare", *words, "second,first", "--no-worse-than", "0.02")[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("metric", "raised"),
+    [("tpr", -1), ("fnr", 1), ("auc", -1), ("precision", -1), ("npv", -1), ("absolute_error", 1), ("log_loss", 1)],
+)
+def test_the_better_direction_of_each_metric_is_known(metric: str, raised: int) -> None:
+    """The second version confuses some rows of both groups: whatever the metric, both groups get worse."""
+    rng, y = np.random.default_rng(3), np.tile([0, 1], 2000)
+    group, confused = np.repeat(["a", "b"], 2000), np.arange(4000) % 5 < 2
+    score = np.clip(0.25 + 0.5 * y + 0.2 * rng.normal(size=4000), 0.01, 0.99)
+    worse = np.where(confused, 1 - score, score)
+    decided = metric in ("tpr", "fnr", "precision", "npv")
+    call: dict[str, Any] = {"threshold": 0.5} if decided else {}
+    call |= {"group": group, "metric": metric, "draws": 199, "no_worse_than": 0.1}
+    found = fa.compare(y, first=score, second=worse, **call)
+    assert found.outcome == "rejected"
+    for one in found.facts["results"][:2]:
+        assert one["worse"]["by"] == pytest.approx(raised * one["change"])
+        assert one["worse"]["outcome"] == "exceeded"
+    assert fa.compare(y, first=worse, second=score, **call).outcome == "not rejected"
+
+
+def test_a_metric_without_a_better_direction_has_gaps_alone_and_a_mean_error_is_best_at_0() -> None:
+    rng, n = np.random.default_rng(4), 4000
+    y, group = rng.integers(0, 2, n), np.tile(["a", "b"], n // 2)
+    all_more: dict[str, Any] = {"first": rng.integers(0, 2, n), "second": np.ones(n, dtype=int)}
+    call: dict[str, Any] = {"group": group, "no_worse_than": 0.1, "draws": 199}
+    found = fa.compare(y, **all_more, metric="selection_rate", **call)
+    assert [one["worse"] is None for one in found.facts["results"]] == [True, True, False]
+    assert found.outcome == "not rejected"
+    off: dict[str, Any] = {"first": y - 0.3 + 0.1 * rng.normal(size=n), "second": y + 0.2 + 0.1 * rng.normal(size=n)}
+    found = fa.compare(y, **off, metric="mean_error", **call)
+    assert [one["worse"]["by"] for one in found.facts["results"][:2]] == pytest.approx([-0.1, -0.1], abs=0.01)
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "precision", "auc", "absolute_error"])
+def test_the_same_version_is_no_worse_if_there_are_enough_rows(metric: str) -> None:
+    for rows, margin, outcome in ((ROWS, 0.05, "not rejected"), (ROWS[:60], 0.02, "inconclusive")):
+        one = rows["p1" if metric in ("auc", "absolute_error") else "old"]
+        call: dict[str, Any] = {"group": rows["sex"], "metric": metric, "draws": 199, "no_worse_than": margin}
+        assert fa.compare(rows["y"], first=one, second=one, **call).outcome == outcome
+
+
 def test_a_change_without_a_variance_is_tested_by_its_pairs() -> None:
     """The AUC falls from 1 to 0 in both groups: neither has an estimated variance, and the gap does not change."""
     y, group = np.arange(200) % 2, np.where(np.arange(200) // 2 % 2, "b", "a")

@@ -129,8 +129,8 @@ def test_a_bound_that_is_not_shown_does_not_hide_that_equality_is_rejected(
     [
         ({}, "the metric is equal in both groups"),
         ({"margin": 0.1}, "the metric differs between the groups by at least 0.1"),
-        ({"ratio": True}, "the ratio of the rates is below 0.8, in one direction or the other"),
-        ({"ratio": True, "reference": "f"}, "the ratio of the rates is below 0.8"),
+        ({"ratio": True}, "the ratio of the rates is below 0.8, lowest to highest"),
+        ({"ratio": True, "reference": "f"}, "the ratio of the rates is below 0.8, in one direction or the other"),
     ],
 )
 def test_the_null_hypothesis_is_the_one_that_is_tested(options: dict[str, Any], said: str) -> None:
@@ -140,13 +140,54 @@ def test_the_null_hypothesis_is_the_one_that_is_tested(options: dict[str, Any], 
     assert dict(facts.lines)["null"] == said
 
 
+@pytest.mark.parametrize("groups", [("f", "m"), ("m", "f")])
+@pytest.mark.parametrize("reference", [(), ("f",), ("m",)])
+@pytest.mark.parametrize(
+    "more", [{}, {"weight": np.ones(4000)}, {"cluster": np.arange(4000)}, {"method": "studentized"}]
+)
+def test_no_order_of_groups_passes_a_third(
+    groups: tuple[str, str], reference: tuple[str, ...], more: dict[str, Any]
+) -> None:
+    """One group is selected a third as often: refuted whichever is first, and whichever is the reference."""
+    rows = decisions(**dict(zip(groups, ((500, 2000), (1500, 2000)), strict=True)))
+    call: dict[str, Any] = {"prediction": rows["d"], "group": rows["g"], "metric": "selection_rate", "ratio": True}
+    found = fa.permutation_test(**call, **more, reference=reference, draws=999)
+    ((low, high), estimate) = ((one := found.facts["results"][0]["bounds"])["interval"], one["estimate"])
+    third = estimate == pytest.approx(1 / 3)
+    assert third or (reference and estimate == pytest.approx(3))
+    assert found.outcome == "rejected"
+    assert low < estimate < high
+    assert (one["low"], one["high"]) == (0.8, 1.25)
+    assert one["order"] == ("first to second" if reference else "lowest to highest")
+
+
+def test_the_lowest_rate_is_compared_with_the_highest_of_several_groups() -> None:
+    """Each rate is within a fifth of the rate of the other groups together, and the lowest is 0.7 of the highest."""
+    rows = decisions(a=(2100, 5000), b=(2550, 5000), c=(3000, 5000))
+    call: dict[str, Any] = {"prediction": rows["d"], "group": rows["g"], "metric": "selection_rate", "ratio": True}
+    found = fa.permutation_test(**call)
+    assert min(one["bounds"]["estimate"] for one in found.facts["results"]) == pytest.approx(0.7)
+    assert found.outcome == "rejected"
+
+
+@pytest.mark.parametrize(("scale", "share"), [(1.0, 0.5), (1.0, 0.05), (3.0, 0.5)])
+def test_the_studentised_ratio_agrees_with_the_score_test(scale: float, share: float) -> None:
+    n = 4000
+    rows = decisions(f=(round(0.8 * share * n), n), m=(round(share * n), n))
+    call: dict[str, Any] = {"prediction": rows["d"], "group": rows["g"], "metric": "selection_rate", "ratio": True}
+    weights: dict[str, Any] = {"weight": np.full(len(rows), scale), "draws": 20_000}
+    exact, weighted = (fa.permutation_test(**one).facts["results"][0]["bounds"] for one in (call, {**call, **weights}))
+    assert weighted["interval"] == pytest.approx(exact["interval"], rel=0.02)
+    assert weighted["p_within"] == pytest.approx(exact["p_within"], abs=0.05)
+    assert weighted["method"] == "studentized"
+
+
 @pytest.mark.parametrize(
     "options",
     [
         {"margin": 0.1, "ratio": True},
         {"at_least": 0.8},
         {"metric": "f1", "ratio": True},
-        {"ratio": True, "cluster": np.arange(2000)},
         {"margin": 0.1, "method": "unstudentized"},
         {"margin": 0.1, "metric": "f1", "resampling_risk": 0.01},
     ],

@@ -54,3 +54,24 @@ def test_rows_of_other_groups_are_counted_apart() -> None:
     assert "rows of both groups together" in whole.verdict.sentence
     assert "of which 90.0 % belong to the two groups" in some.verdict.sentence
     assert some.facts["rows"] == pytest.approx(whole.facts["rows"] / 0.9, rel=0.02)
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_a_model_that_always_answers_alike_is_not_planned(value: float) -> None:
+    """The audit of its selection rate is inconclusive, whatever the number of rows."""
+    audit = fa.permutation_test(
+        prediction=[int(value)] * 400, group=["a", "b"] * 200, metric="selection_rate", margin=0.1
+    )
+    assert audit.outcome == "inconclusive"
+    for rows in (None, 400):
+        with invalid(option="value"):
+            fa.plan(metric="selection_rate", value=value, margin=0.1, rows=rows)
+    planned = fa.plan(metric="fpr", value=value, margin=0.1)
+    assert [one.condition for one in planned.caveats if one.condition == "answers_vary"]
+
+
+def test_the_power_leaves_out_answers_that_happen_to_be_alike() -> None:
+    """With 60 rows and a rate of 2 %, the audit of no selected row at all concludes nothing."""
+    power = fa.plan(metric="selection_rate", value=0.02, margin=0.2, rows=60).facts["power"]
+    assert power <= 1 - 0.98**60 + 1e-9
+    assert power == pytest.approx(fa.plan(metric="tpr", value=0.02, margin=0.2, rows=60).facts["power"] - 0.98**60)

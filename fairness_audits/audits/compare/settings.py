@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from fairness_audits.options import Files, Level, Number, Options, Output, Predictions, Seed, option, source
-from fairness_audits.validation import Count, Limit
+from fairness_audits.validation import Count, Limit, Positive
 
 EXAMPLES = """\
 examples:
@@ -20,6 +20,11 @@ examples:
   Scores of two versions, cut at one half:
     fairness-audits compare --predictions preds.csv --label y --versions p1,p2 --threshold 0.5 --group 'sex*race' \\
         --metric tpr,accuracy
+
+  May the new version replace the old one? With --gate, a build stops unless it is shown that no group is worse by more
+  than two points and that no gap grows by more than two points:
+    fairness-audits compare --predictions preds.csv --label y --versions old,new --group sex --metric tpr,fpr \\
+        --no-worse-than 0.02 --gate
 """
 PAGE = "See docs/guide/permutation.md for details."
 FILES = ("audit.json", "compare.html", "changes.csv")
@@ -61,5 +66,14 @@ class Test(Level, Seed, title="test"):
     )
 
 
-class Settings(Data, Comparison, Test, Files, Output):
+class Conclusion(Options, title="conclusion"):
+    no_worse_than: Positive | None = option(
+        "the outcome is whether it is shown that no group gets worse by more than M and no gap grows by more than M "
+        "(0.02: two percentage points), refuted, or neither (default: whether any change is significant)",
+        None,
+        "M",
+    )
+
+
+class Settings(Data, Comparison, Test, Conclusion, Files, Output):
     """The options of a comparison of two versions."""

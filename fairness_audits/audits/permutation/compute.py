@@ -251,7 +251,8 @@ def _group_jobs(
 ) -> Iterator[Job]:
     """Yield one job per group against the other groups, or per pair of groups; with max-T, one job for all of them.
 
-    With a ``reference``, the last group, each other group is compared only with the reference.
+    With a ``reference``, the last group, each other group is compared only with the reference. Ratios compare pairs,
+    because the ratio of a group to all others together hides how far apart the lowest and the highest rate are.
     """
     settings, known = plan.settings, content.groups
     # The one-sided hypotheses of complementary rates are opposite.
@@ -278,7 +279,7 @@ def _group_jobs(
     if plan.correction == "max_t":
         yield Job(all_at_once, tuple((grouping, known[a], known[b], what) for a, b in places), drawn=True)
         return
-    if len(known) > 2 and not settings.pairs and not reference:
+    if len(known) > 2 and not (settings.pairs or settings.ratio or reference):
         parts = (against_rest(content, place) for place in range(len(known)))
     else:
         parts = (content.pair(a, b) for a, b in places)

@@ -156,6 +156,7 @@ def _centred(values: Array) -> Array:
     scaled = np.ldexp(values, -np.frexp(np.abs(values).max())[1])
     scaled = scaled - scaled[0] if np.ptp(scaled) < NEAR * np.abs(scaled).max() else scaled
     centred = scaled - scaled.mean()
+    centred[np.abs(centred) <= CANCELLED] = 0.0
     return np.ldexp(centred, -np.frexp(np.abs(centred).max())[1])
 
 

@@ -6,7 +6,7 @@ mean over rows of a value of label and score. The *AUC* is the probability that 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import xlogy
@@ -126,6 +126,8 @@ WITHOUT_LABEL = ("selection_rate", "mean_score")
 """Metrics that do not use the label."""
 HIGH_IS_WORSE = ("fnr", "fpr", "absolute_error", "squared_error", "log_loss")
 """Metrics for which high values are bad."""
+NEUTRAL = ("selection_rate", "base_rate", "mean_score")
+"""Metrics for which neither high nor low values are bad."""
 
 
 def badness(metric: str, value: Any) -> Any:
@@ -148,6 +150,13 @@ def metric_named(name: str) -> Rate | Mean | Auc:
         known = ", ".join([*METRICS, *ALIASES])
         raise InvalidInput(f"expected a metric among {known}; found {name!r}", option="metric")
     return METRICS[key]
+
+
+def better(metric: str) -> Literal["high", "low", "zero"] | None:
+    """Return which values of a metric are good; None if no values are better than others."""
+    if metric in NEUTRAL:
+        return None
+    return "zero" if metric == "mean_error" else "low" if metric in HIGH_IS_WORSE else "high"
 
 
 def hypothesis(metric: Metric) -> str:

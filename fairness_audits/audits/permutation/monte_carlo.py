@@ -41,7 +41,10 @@ asymptotically, both tests agree.
 SIDED = ("greater", "less")
 
 ROUNDING = 1e-12
-"""Relative difference within which two statistics count as equal: their sums may run in another order."""
+"""Relative difference within which two numbers count as equal: their sums may run in another order."""
+
+TIED = 1e-10
+"""Statistics with a standard deviation near 1 that differ by less count as equal: the difference is rounding error."""
 
 MONTE_CARLO_LEVEL = 0.95
 """Confidence level for the p-value of infinitely many draws."""
@@ -52,10 +55,12 @@ def tails(alternative: Alternative) -> int:
     return 2 if alternative == "equal-tailed" else 1
 
 
-def extreme(permuted: Array, observed: Array | float, alternative: Alternative) -> Array:
+def extreme(permuted: Array, observed: Array | float, alternative: Alternative, slack: float = TIED) -> Array:
     """Return whether each permuted statistic (..., B) is at least as extreme as the observed one (...).
 
-    An undefined statistic (NaN), permuted or observed, counts as extreme, which makes rejection less likely.
+    Statistics that differ by at most ``slack``, or by the share ROUNDING, tie. The default is for statistics with a
+    standard deviation near 1. An undefined statistic (NaN), permuted or observed, counts as extreme, which makes
+    rejection less likely.
     """
     observed = np.asarray(observed, dtype=np.float64)[..., None]
     missing = np.isnan(permuted) | np.isnan(observed)
@@ -64,8 +69,8 @@ def extreme(permuted: Array, observed: Array | float, alternative: Alternative) 
     elif alternative == "less":
         permuted, observed = -permuted, -observed
     # An infinite statistic has no rounding error: only its equal matches +inf, and everything matches -inf.
-    slack = np.where(np.isinf(observed), 0.0, ROUNDING * np.abs(observed))
-    return (permuted >= observed - slack) | missing
+    near = np.where(np.isinf(observed), 0.0, slack + ROUNDING * np.abs(observed))
+    return (permuted >= observed - near) | missing
 
 
 def monte_carlo_p(extremes: Array | int, draws: int) -> Array:
@@ -181,7 +186,7 @@ class Settings(Checked):
 class MonteCarlo:
     """An observed statistic and its ``reference`` (B,) draws; one unit of it is ``scale`` units of the metric.
 
-    ``stopped`` says whether drawing ended early because the decision was safe.
+    ``stopped`` says whether drawing ended early because the decision was safe. Statistics within ``slack`` tie.
     """
 
     difference: float
@@ -189,6 +194,7 @@ class MonteCarlo:
     scale: float
     reference: Array
     stopped: bool
+    slack: float = TIED
 
     def p(self, alternative: Alternative) -> float:
         """Return (1 + S) / (B + 1); for an equal-tailed test twice the p-value of the nearer tail, at most 1."""
@@ -197,7 +203,7 @@ class MonteCarlo:
     def extremes(self, alternative: Alternative) -> int:
         """Return S, the number of draws at least as extreme as the observed one (equal-tailed: on the nearer side)."""
         sides: tuple[Alternative, ...] = ("greater", "less") if alternative == "equal-tailed" else (alternative,)
-        return min(int(extreme(self.reference, self.statistic, side).sum()) for side in sides)
+        return min(int(extreme(self.reference, self.statistic, side, self.slack).sum()) for side in sides)
 
     @property
     def undefined_draws(self) -> int:
@@ -242,11 +248,14 @@ def monte_carlo(source: Resampler, method: Method, settings: Settings, doubt: fl
         permuted = source.permuted(number, size)
         return studentized(permuted) if method == "studentized" else permuted.difference
 
-    reference, stopped = until_safe(block, statistic, settings)
-    return MonteCarlo(difference, statistic, scale, reference, stopped)
+    slack = TIED if method == "studentized" else ROUNDING * float(np.abs(observed.value).max())
+    reference, stopped = until_safe(block, statistic, settings, slack)
+    return MonteCarlo(difference, statistic, scale, reference, stopped, slack)
 
 
-def until_safe(block: Callable[[int, int], Array], statistic: float, settings: Settings) -> tuple[Array, bool]:
+def until_safe(
+    block: Callable[[int, int], Array], statistic: float, settings: Settings, slack: float = TIED
+) -> tuple[Array, bool]:
     """Return the draws of successive ``block(number, size)``, and whether they ended early with a safe decision."""
     parts: list[Array] = []
     drawn = earlier = 0
@@ -255,7 +264,7 @@ def until_safe(block: Callable[[int, int], Array], statistic: float, settings: S
         alternative = "greater" if statistic > 0 else "less"
     for number, size in blocks(settings.draws):
         parts.append(block(number, size))
-        beyond = extreme(parts[-1], statistic, alternative)
+        beyond = extreme(parts[-1], statistic, alternative, slack)
         last = None if stop is None else stop.first_stop(beyond, drawn, earlier)
         if last is not None:
             parts[-1] = parts[-1][: last + 1]

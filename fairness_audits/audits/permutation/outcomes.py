@@ -26,7 +26,8 @@ class Predictions:
     model's score (a probability, for the log loss), in its own precision. ``group`` (n,) holds codes 0 ... G - 1 and
     ``groups`` their names. ``prediction`` (n,) in {0, 1} is the decision, needed by rates such as recall. ``cluster``
     (n,) holds codes of the person behind each row (or any unit that was sampled as a whole). ``weight`` (n,) >= 0 is
-    the weight of a row, such as its inverse sampling probability.
+    the weight of a row, such as its inverse sampling probability. Only ratios of weights matter: they are scaled by a
+    power of two to at most 1, so that their squares neither overflow nor vanish.
 
     Raises ValueError for arrays of unequal length, values that are not finite, codes without a name, a group without
     rows, and a cluster with rows in two groups.
@@ -54,6 +55,9 @@ class Predictions:
         _check_groups(np.bincount(_codes("group", self.group), minlength=len(self.groups)), self.groups)
         if self.prediction is not None:
             check_binary("prediction", self.prediction)
+        if self.weight is not None:
+            exponent = -int(np.frexp(self.weight.max())[1])
+            object.__setattr__(self, "weight", np.ldexp(self.weight.astype(np.float64), exponent))
         if self.weight is not None and (np.bincount(self.group, self.weight, len(self.groups)) <= 0).any():
             raise InvalidInput("All weights of a group are 0", option="weight", remedy="Leave the group out")
         if self.cluster is not None:

@@ -63,12 +63,13 @@ def normal_p(change: float, variance: float) -> float:
     return 1.0 if change == 0 else float(2 * ndtr(-abs(change) / np.sqrt(variance))) if variance > 0 else NAN
 
 
-def auc_change(label: Array, first: Array, second: Array) -> SampleChange:
+def auc_change(label: Array, first: Array, second: Array, *, opposite: bool = False) -> SampleChange:
     r"""Compare the AUCs of two scores of the same rows (n,) by the test of DeLong, DeLong and Clarke-Pearson (1988).
 
     .. math:: v = S_{10} / m + S_{01} / n,
 
-    with the sample variances S of the differences of the placements of m positives and n negatives.
+    with the sample variances S of the differences of the placements of m positives and n negatives. With ``opposite``,
+    the first AUC is replaced by 1 minus it, the AUC of the opposite score: the change is then AUC_1 + AUC_2 - 1.
 
     Examples
     --------
@@ -82,16 +83,17 @@ def auc_change(label: Array, first: Array, second: Array) -> SampleChange:
     if fewest < 2:
         return SampleChange(NAN, NAN, NAN, NAN, fewest, exact=False)
     means, placements = [], []
-    for score in (first, second):
+    for score in (-first if opposite else first, second):
         below = np.sort(score[label == 0]), np.sort(score[label == 1])
-        # The share of the other label below, equal scores counting one half.
+        # Twice the number of rows of the other label below, equal scores counting one half.
         own = [
-            sum(np.searchsorted(other, score[label == y], side) for side in ("left", "right")) / (2 * len(other))
+            sum(np.searchsorted(other, score[label == y], side) for side in ("left", "right"))
             for y, other in ((1, below[0]), (0, below[1]))
         ]
-        means.append(float(own[0].mean()))
+        means.append(float(own[0].sum() / (2 * positives * negatives)))
         placements.append(own)
-    v10, v01 = (placements[1][k] - placements[0][k] for k in (0, 1))
+    # Differences of whole numbers: equal ones have a variance of exactly 0.
+    v10, v01 = ((placements[1][k] - placements[0][k]) / (2 * n) for k, n in ((0, negatives), (1, positives)))
     variance = float(v10.var(ddof=1) / positives + v01.var(ddof=1) / negatives)
     if variance == 0:
         p = min(1.0, 2 * (1 + abs(means[1] - means[0])) ** -fewest)
@@ -100,7 +102,7 @@ def auc_change(label: Array, first: Array, second: Array) -> SampleChange:
     return SampleChange(means[0], means[1], variance, p, fewest, exact=False)
 
 
-def precision_change(label: Array, first: Array, second: Array) -> SampleChange:
+def precision_change(label: Array, first: Array, second: Array, *, opposite: bool = False) -> SampleChange:
     r"""Compare the precisions of two decisions about the same rows: label, first and second (n,) in {0, 1}.
 
     The weighted generalized score statistic allows for the rows that both versions select,
@@ -109,7 +111,8 @@ def precision_change(label: Array, first: Array, second: Array) -> SampleChange:
               C = \frac{b_1 (1 - P)^2 + b_0 P^2}{n_1 + n_2},
 
     with the numbers n of selected rows, the share P of positives among all of them, and the numbers b of positives and
-    negatives that both versions select.
+    negatives that both versions select. With ``opposite``, the first precision is replaced by 1 minus it: the change is
+    then P_1 + P_2 - 1, without a p-value.
 
     References
     ----------
@@ -138,11 +141,13 @@ def precision_change(label: Array, first: Array, second: Array) -> SampleChange:
     shared = (both[1] * (1 - pooled) ** 2 + both[0] * pooled**2) / selected.sum()
     p = normal_p(two - one, (pooled * (1 - pooled) - 2 * shared) * (1 / selected).sum())
     # In the variance of the interval, add half a row of each kind that only one version selects.
-    return SampleChange(float(one), float(two), _variance(both, alone + 0.5), p, n, exact=False)
+    if opposite:
+        return SampleChange(float(1 - one), float(two), _variance(both, alone + 0.5, -1), NAN, n, exact=False)
+    return SampleChange(float(one), float(two), _variance(both, alone + 0.5, 1), p, n, exact=False)
 
 
-def _variance(both: Array, alone: Array) -> float:
-    """Return the variance of the change of precision by its influences.
+def _variance(both: Array, alone: Array, sign: int) -> float:
+    """Return the variance of P_2 - sign P_1 by its influences.
 
     ``both`` (2,) counts the rows that both versions select, by label, and ``alone`` (2, 2) those that one selects, by
     label and version.
@@ -150,6 +155,6 @@ def _variance(both: Array, alone: Array) -> float:
     counts = both[:, None] + alone
     total = counts.sum(axis=0)
     influence = (np.array([[0], [1]]) - counts[1] / total) / total
-    squares = (alone * influence**2).sum() + (both * (influence[:, 1] - influence[:, 0]) ** 2).sum()
+    squares = (alone * influence**2).sum() + (both * (influence[:, 1] - sign * influence[:, 0]) ** 2).sum()
     n = both.sum() + alone.sum()
     return float(squares * n / freedom(np.asarray(n)))

@@ -8,11 +8,11 @@ import numpy as np
 from fairness_audits.audits.permutation.draws import Resampler
 from fairness_audits.audits.permutation.equivalence import Bounds
 from fairness_audits.audits.permutation.metrics import Mean, Metric, Rate
-from fairness_audits.audits.permutation.monte_carlo import ROUNDING, Settings, blocks, monte_carlo_p
+from fairness_audits.audits.permutation.monte_carlo import Settings, blocks, monte_carlo_p
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions, near_zero
 from fairness_audits.audits.permutation.permutation_test import PermutationTest, tested
 from fairness_audits.audits.permutation.resamplers import countable, resampler
-from fairness_audits.audits.permutation.statistics import MetricEstimate, studentized
+from fairness_audits.audits.permutation.statistics import EQUAL, MetricEstimate, studentized
 from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
@@ -124,16 +124,16 @@ def largest_p(source: Resampler, pairs: list[tuple[int, int]], known: Array, dra
     return p
 
 
-def stepped_down(observed: Array, drawn: Iterable[Array], slack: float = ROUNDING) -> tuple[Array, Array]:
+def stepped_down(observed: Array, drawn: Iterable[Array]) -> tuple[Array, Array]:
     """Compute the step-down p-values of |T| (k,) from blocks of draws (k, b), and the largest of each draw, (B,).
 
-    An undefined draw (NaN) counts as extreme, as does one below the observed value by at most the share ``slack``.
+    An undefined draw (NaN) counts as extreme, as does one that differs from the observed value by rounding.
     """
     order = np.argsort(-observed, kind="stable")
     extremes, largest = np.zeros(len(order), dtype=np.int64), []
     for block in drawn:
         of_the_rest = np.maximum.accumulate(np.where(np.isnan(block), np.inf, block)[order[::-1]], axis=0)[::-1]
-        extremes += (of_the_rest >= observed[order, None] * (1 - slack)).sum(axis=1)
+        extremes += (of_the_rest >= observed[order, None] * (1 - EQUAL) - EQUAL).sum(axis=1)
         largest.append(of_the_rest[0])
     every, p = np.concatenate(largest), np.empty(len(order))
     p[order] = np.maximum.accumulate(monte_carlo_p(extremes, len(every)))

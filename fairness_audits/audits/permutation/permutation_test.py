@@ -178,11 +178,8 @@ def tested(
 ) -> PermutationTest:
     """Test groups 0 and 1 of data with two groups, and whether the comparison of the metrics is within ``bounds``."""
     exact = isinstance(metric, Rate) and countable(data) and settings.method in ("auto", "exact")
-    if bounds is not None and bounds.comparison == "ratio" and not exact:
-        raise InvalidInput(
-            f"Metric {metric.name} has no test of a ratio on these data",
-            remedy="Ratios are for rates without clusters or weights",
-        )
+    if bounds is not None and bounds.comparison == "ratio" and not isinstance(metric, Rate):
+        raise InvalidInput(f"Metric {metric.name} has no test of a ratio", option="ratio", remedy="Use a rate")
     if bounds is not None and settings.resampling_risk is not None:
         raise InvalidInput(
             "--resampling-risk controls the decision about equality, not about a margin",
@@ -269,8 +266,8 @@ def _resampled(
     result = with_monte_carlo(result, found, settings, beyond, blur)
     if bounds is None:
         return result
-    doubts = np.hypot(beyond[:, 0], beyond[::-1, 1]) / ndtri(1 - settings.level)
-    shown = equivalence.of_draws(found, bounds, settings.alpha, doubts, (blur.difference, blur.error))
+    doubts = beyond / ndtri(1 - settings.level)
+    shown = equivalence.of_draws(found, observed, bounds, settings.alpha, doubts, (blur.difference, blur.error))
     return replace(result, equivalence=shown)
 
 

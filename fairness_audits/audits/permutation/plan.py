@@ -40,7 +40,6 @@ cluster: metric correlation cannot use clusters: drop --cluster
 metric.regression: metric {metric} needs two classes: with --regression, use mean_score, mean_error, absolute_error,
   squared_error, or your own metric
 weight: metric {metric} cannot use weights: drop one of them
-weight.ratio: --ratio cannot use weights: drop --weight
 prediction: metric {metric} needs decisions: pass --prediction, or a --threshold for the scores
 score: metric {metric} needs scores: pass --score
 margin: --margin bounds a difference and --ratio a ratio: drop one of them
@@ -49,9 +48,7 @@ positive: --positive names a value of the label, but there is no --label: code t
 ratio: --at-least needs --ratio: add it
 resampling_risk: --resampling-risk controls the decision about equality, not about a margin: drop it
 method.unstudentized: a margin needs exact or studentised tests: drop --method=unstudentized
-method.sampled: ratios have exact tests only: drop --method=studentized
 ratio.metric: --ratio compares rates, and metric {metric} is not a rate: drop it
-cluster.ratio: --ratio cannot use clusters: drop --cluster
 metric.correlated: --margin and --ratio compare groups: drop the metric correlation
 pairs: --pairs compares all pairs of groups and --reference only the pairs with one group: drop one of them
 alternative: --correct=max-t is a two-sided test: drop --alternative, or use another correction
@@ -95,7 +92,7 @@ class Plan:
         if self.settings.margin is not None:
             return Bounds.margin(self.settings.margin)
         if self.settings.ratio:
-            return Bounds.at_least(self.settings.at_least or FOUR_FIFTHS, one_sided=bool(self.settings.reference))
+            return Bounds.at_least(self.settings.at_least or FOUR_FIFTHS, lowest_first=not self.settings.reference)
         return None
 
     def rng(self, *what: str) -> np.random.Generator:
@@ -138,7 +135,6 @@ def planned(settings: Settings) -> Plan:
             for one in named
             if one == CORRELATION or not isinstance(one, str) or ":" in one
         ],
-        "weight.ratio": settings.ratio and settings.weight is not None,
         "prediction": not decided and settings.threshold is None and [{"metric": name} for name in rates],
         "score": not score and [{"metric": name} for name in [*scored, *[CORRELATION] * correlated]],
         "margin": settings.margin is not None and settings.ratio,
@@ -148,10 +144,8 @@ def planned(settings: Settings) -> Plan:
         "positive": settings.positive is not None and settings.label is None,
         "ratio": settings.at_least is not None and not settings.ratio,
         "ratio.metric": settings.ratio and [{"metric": one.name} for one in metrics if not isinstance(one, Rate)],
-        "cluster.ratio": settings.ratio and settings.cluster is not None,
         "resampling_risk": settings.resampling_risk is not None and bounded,
         "method.unstudentized": settings.method == "unstudentized" and bounded,
-        "method.sampled": settings.method == "studentized" and settings.ratio,
         "metric.correlated": correlated and bounded,
         "pairs": settings.pairs and settings.reference,
         "alternative": settings.correct == "max-t" and settings.alternative not in (None, "two-sided"),

@@ -48,7 +48,8 @@ class Planned:
 
     ``variance`` maps the metric's value to the variance contributed by one such row; None for a rate. ``rarer`` is the
     share of rows of the rarer label (1 without labels). A test that is not exact needs LEAST_UNITS such rows
-    in each group.
+    in each group. The events are ``answers`` if they are the model's answers in all rows. The audit concludes nothing
+    if all answers are the same.
     """
 
     shares: tuple[float, float]
@@ -57,6 +58,7 @@ class Planned:
     variance: Callable[[float], float] | None = None
     margin: float | None = None
     rarer: float = 1.0
+    answers: bool = False
 
     def units(self, rows: int) -> tuple[int, int]:
         """Return the number of rows of each group that the metric is computed on."""
@@ -101,6 +103,9 @@ class Planned:
             outcomes = rejected(m_a, m_b, self.alpha, a, b)
         else:
             outcomes = shown(m_a, m_b, self.margin, self.alpha, a, b)
+        if self.answers:
+            events = np.add.outer(np.array(a), np.array(b))
+            outcomes = outcomes & (events > 0) & (events < m_a + m_b)
         return float(binom.pmf(a, m_a, f_a) @ outcomes @ binom.pmf(b, m_b, f_b))
 
     def _normal(self, rows: int, f_a: float, f_b: float) -> float:

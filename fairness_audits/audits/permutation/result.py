@@ -28,8 +28,8 @@ from fairness_audits.tables.source import local_files
 
 CAVEATS = """
 held_out_rows: The tests are valid for rows that were not used to build the model.
-one_row_each: The tests treat rows as independent, and {what} cannot use clusters. If several rows belong to one person,
-  keep one row of each person.
+one_row_each: The tests treat rows as independent, and correlations cannot use clusters. If several rows belong to one
+  person, keep one row of each person.
 independent_rows: The tests treat rows as independent. If several rows belong to one person, pass the column of persons
   as --cluster.
 no_correction: Without a correction for {number} hypotheses, the probability of any false rejection can exceed {alpha:g}
@@ -62,7 +62,7 @@ UNBOUNDED = "any value"
 EQUAL, CORRELATED = "the metric is equal in both groups", "the score is not correlated with the attribute"
 BEYOND = {
     "difference": "the metric differs between the groups by at least {high:g}",
-    "ratio": "the ratio of the rates is below {low:g}{sides}",
+    "ratio": "the ratio of the rates is below {low:g}{order}",
 }
 """The null hypotheses, without and with a bound."""
 RULED_OUT = {"difference": "A gap of zero", "ratio": "A ratio of 1"}
@@ -168,6 +168,7 @@ def bounds_of(finding: Finding) -> dict[str, Any] | None:
         return None
     return {
         "comparison": found.bounds.comparison,
+        "order": "lowest to highest" if found.bounds.lowest_first else "first to second",
         "low": found.bounds.low,
         "high": found.bounds.high,
         "estimate": found.estimate,
@@ -219,15 +220,17 @@ def bound_text(bounds: Bounds | None) -> str:
         return ""
     if bounds.comparison == "difference":
         return f"a difference of at most {bounds.high:g}"
-    return f"a ratio of at least {bounds.low:g}" + ("" if math.isinf(bounds.high) else " in both directions")
+    return f"a ratio of at least {bounds.low:g}" + (
+        ", lowest to highest," if bounds.lowest_first else " in both directions"
+    )
 
 
 def null(bounds: Bounds | None) -> str:
     """Return the null hypothesis of a comparison."""
     if bounds is None:
         return EQUAL
-    sides = "" if math.isinf(bounds.high) else ", in one direction or the other"
-    return BEYOND[bounds.comparison].format(low=bounds.low, high=bounds.high, sides=sides)
+    order = ", lowest to highest" if bounds.lowest_first else ", in one direction or the other"
+    return BEYOND[bounds.comparison].format(low=bounds.low, high=bounds.high, order=order)
 
 
 def shown_sentence(results: Sequence[Entry], alpha: float, bound: str) -> str:
@@ -330,7 +333,7 @@ def frame_of(results: Sequence[Entry]) -> pd.DataFrame:
 def flat_bounds(bounds: Entry) -> dict[str, Any]:
     """The columns of a comparison with its bounds."""
     low, high = bounds["interval"]
-    keys = ("comparison", "estimate", "p_within", "p_beyond", "adjusted_p_beyond", "outcome")
+    keys = ("comparison", "order", "estimate", "p_within", "p_beyond", "adjusted_p_beyond", "outcome")
     return {"bound_low": bounds["low"], "bound_high": bounds["high"]} | {
         f"bound_{key}": value
         for key, value in ({key: bounds[key] for key in keys} | {"ci_low": low, "ci_high": high}).items()
@@ -421,6 +424,13 @@ def _tests(entries: Sequence[Entry], several: bool, plan: Plan) -> Table:
     return Table(columns, tuple(rows), SHOWN_TESTS, "tests.csv")
 
 
+def _compared_by(plan: Plan) -> str:
+    """Return the name of the comparison with the bounds."""
+    if plan.shown is None or plan.shown.comparison == "difference":
+        return "difference"
+    return "lowest / highest" if plan.shown.lowest_first else "ratio"
+
+
 def _bounds(entries: Sequence[Entry], plan: Plan) -> Table:
     """Return a line for each comparison with its bounds, refuted bounds first."""
     ratio = plan.shown is not None and plan.shown.comparison == "ratio"
@@ -431,7 +441,7 @@ def _bounds(entries: Sequence[Entry], plan: Plan) -> Table:
 
     columns = (
         Column("", cell=named),
-        Column("ratio" if ratio else "difference", cell=of_bounds(under("estimate", ratio_text if ratio else signed))),
+        Column(_compared_by(plan), cell=of_bounds(under("estimate", ratio_text if ratio else signed))),
         Column(
             f"{level(2 * plan.settings.alpha)} interval",
             cell=of_bounds(under("interval", partial(span, text=text, without_ends=UNBOUNDED))),
@@ -475,11 +485,10 @@ def conditions(every: Sequence[Finding], plan: Plan) -> dict[str, Any]:
     hidden = max((finding.test.hidden for finding in findings), default=0.0)
     risk, drawn = settings.resampling_risk, not all(finding.test.exact for finding in findings)
     correlated = [finding.test.metric == CORRELATION for finding in every]
-    unclustered = "--ratio" if settings.ratio else "the metric correlation" if any(correlated) else ""
     return {
         "held_out_rows": True,
-        "independent_rows": settings.cluster is None and not unclustered,
-        "one_row_each": unclustered and {"what": unclustered},
+        "independent_rows": settings.cluster is None and not any(correlated),
+        "one_row_each": any(correlated),
         "no_correction": number > 1
         and alone
         and {"number": number, "alpha": alpha, "chance": 1 - (1 - alpha) ** number},

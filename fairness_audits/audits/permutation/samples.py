@@ -7,7 +7,7 @@ import numpy as np
 from fairness_audits.audits.permutation.draws import permuted
 from fairness_audits.audits.permutation.exact import Rates, exact_p
 from fairness_audits.audits.permutation.metrics import RATES
-from fairness_audits.audits.permutation.monte_carlo import extreme, monte_carlo_p, two_sided_p
+from fairness_audits.audits.permutation.monte_carlo import ROUNDING, extreme, monte_carlo_p, two_sided_p
 from fairness_audits.audits.permutation.rows import RankedRows
 from fairness_audits.audits.permutation.statistics import MetricEstimate, Proportion, of_moments, studentized
 from fairness_audits.values import Array
@@ -160,6 +160,6 @@ def _extremes(label: Array, sizes: Array, difference: Array, t: Array, draws: in
         ranked_sums(codes, columns, sums)
         # (6, 2, samples, draws)
         estimate = of_moments(*np.moveaxis(sums, 0, -1).swapaxes(0, 1)[:, :, :samples])
-        beyond[0] += extreme(estimate.difference, difference, "two-sided").sum(axis=-1)
+        beyond[0] += extreme(estimate.difference, difference, "two-sided", ROUNDING).sum(axis=-1)
         beyond[1] += extreme(studentized(estimate), t, "two-sided").sum(axis=-1)
     return beyond

@@ -10,6 +10,7 @@ there are few outcomes, the p-value is the exact unconditional one: the largest 
 over all pairs of rates under the hypothesis (Chan 1998).
 """
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -171,15 +172,24 @@ def score_interval(rates: Rates, alpha: float, comparison: Comparison = "differe
     z = float(ndtri(1 - alpha / 2))
     if comparison == "ratio" and rates.events == 0:
         return np.nan, np.nan
-    ends = []
-    for side in (z, -z):
-        low, high = (-1.0, 1.0) if comparison == "difference" else (-np.log(LARGEST_RATIO), np.log(LARGEST_RATIO))
-        for _ in range(STEPS):
-            middle = (low + high) / 2
-            at = middle if comparison == "difference" else float(np.exp(middle))
-            beyond = score_statistic(rates.x_a, rates.m_a, rates.x_b, rates.m_b, at, comparison) > side
-            low, high = (middle, high) if beyond else (low, middle)
-        ends.append((low + high) / 2)
+
+    def beyond(side: float) -> Callable[[float], bool]:
+        return lambda at: bool(score_statistic(rates.x_a, rates.m_a, rates.x_b, rates.m_b, at, comparison) > side)
+
+    low, high = (crossing(beyond(side), comparison) for side in (z, -z))
     if comparison == "difference":
-        return ends[0], ends[1]
-    return 0.0 if rates.x_a == 0 else float(np.exp(ends[0])), np.inf if rates.x_b == 0 else float(np.exp(ends[1]))
+        return low, high
+    return 0.0 if rates.x_a == 0 else low, np.inf if rates.x_b == 0 else high
+
+
+def crossing(beyond: Callable[[float], bool], comparison: Comparison = "ratio") -> float:
+    """Return the difference or ratio up to which ``beyond`` holds; 0 or infinity if this is at no ratio or at all."""
+    limit = float(np.log(LARGEST_RATIO))
+    low, high = ends = (-1.0, 1.0) if comparison == "difference" else (-limit, limit)
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        inside = beyond(middle if comparison == "difference" else float(np.exp(middle)))
+        low, high = (middle, high) if inside else (low, middle)
+    if comparison == "difference":
+        return (low + high) / 2
+    return 0.0 if low == ends[0] else np.inf if high == ends[1] else float(np.exp((low + high) / 2))

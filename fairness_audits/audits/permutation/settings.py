@@ -75,7 +75,9 @@ class Comparison(Options, title="comparison"):
         (),
         "A,B",
     )
-    pairs: bool = option("compare all pairs of groups (default: each group with all others together)", False)
+    pairs: bool = option(
+        "compare all pairs of groups (default: each group with all others together; with --ratio, all pairs)", False
+    )
     attribute: Sequence[str] = source("numeric columns for the metric correlation", (), "A,B")
     metric: Annotated[Sequence[str | Callable[..., Any]], Limit("(at least one)", len)] = option(
         "auc, tpr, selection_rate, f1, equalized_odds, ... (docs/guide/permutation.md lists all), or your own "
@@ -119,8 +121,9 @@ class Conclusion(Options, title="conclusion"):
         "M",
     )
     ratio: bool = option(
-        "compare rates by their ratio, first group to second (impact ratio). The outcome is whether the ratio in "
-        "both directions is shown to be at least R (--at-least), shown to be smaller, or neither",
+        "compare the rates of all pairs of groups by their ratio, lowest to highest (impact ratio), or with "
+        "--reference of each group to the reference. The outcome is whether the ratio in both directions is shown to "
+        "be at least R (--at-least), shown to be smaller, or neither",
         False,
     )
     at_least: Share | None = option(

@@ -27,8 +27,11 @@ class MetricEstimate(NamedTuple):
 
     @property
     def difference(self) -> Array:
-        """Compute T between the first group and the second: estimates (2, ...) -> (...)."""
-        return np.asarray(self.value[0] - self.value[1])
+        """Compute the first group minus the second, 0 if only rounding makes it differ: (2, ...) -> (...)."""
+        size = np.abs(self.value).max(axis=0)
+        with np.errstate(invalid="ignore"):
+            difference = self.value[0] - self.value[1]
+            return np.where((np.abs(difference) <= CANCELLED * size) & np.isfinite(size), 0.0, difference)
 
 
 def freedom(n: Array) -> Array:
@@ -115,11 +118,9 @@ def studentized(estimate: MetricEstimate) -> Array:
     If one variance is 0, the other one is used. T is 0 if the difference is 0, infinite if it is not but both variances
     are 0, and NaN if a metric or a variance does not exist.
     """
-    value, variance = without_rounding(estimate)
-    difference, scale = estimate.difference, np.sqrt(variance.sum(axis=0))
-    equal = np.abs(difference) <= np.where(scale == 0, CANCELLED * np.abs(value).max(axis=0), 0.0)
+    difference, scale = estimate.difference, np.sqrt(without_rounding(estimate).variance.sum(axis=0))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(equal, np.where(np.isnan(scale), np.nan, 0.0), difference / scale)
+        return np.where(difference == 0, np.where(np.isnan(scale), np.nan, 0.0), difference / scale)
 
 
 @dataclass(frozen=True)
@@ -176,6 +177,7 @@ def of_moments(
     m, n = m.astype(float), n.astype(float)
     with np.errstate(divide="ignore", invalid="ignore"):
         auc = lower / (m * n)
-        s10 = np.maximum(lower_squared / n**2 - m * auc**2, 0) / freedom(m)
-        s01 = np.maximum(under_squared / m**2 - n * (1 - auc) ** 2, 0) / freedom(n)
+        # Whole numbers: equal placements have a spread of exactly 0.
+        s10 = np.maximum(m * lower_squared - lower**2, 0) / (m * n**2) / freedom(m)
+        s01 = np.maximum(n * under_squared - under**2, 0) / (n * m**2) / freedom(n)
         return MetricEstimate(auc, s10 / m + s01 / n)

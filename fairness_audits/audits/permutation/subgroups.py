@@ -174,7 +174,7 @@ def worst_subgroups(
     statistic = (events - mean) / deviation
     drawn = (rng.permuted(np.tile(event.astype(np.float32), (size, 1)), axis=1).T for _, size in blocks(draws, BLOCK))
     t = (np.abs((members @ block - mean[:, None]) / deviation[:, None]) for block in drawn)
-    p, largest = stepped_down(np.abs(statistic), t, EQUAL)
+    p, largest = stepped_down(np.abs(statistic), t)
     # The largest of all |T| is significant if it exceeds this value.
     critical = np.sort(largest)[::-1][max(0, math.floor(alpha * (draws + 1) + EQUAL) - 1)]
     low, high = _score_intervals(events, sizes, total - events, n - sizes, float(critical) * (1 + EQUAL))

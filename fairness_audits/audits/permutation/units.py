@@ -70,7 +70,7 @@ def effective(data: Predictions, metric: Metric) -> Array:
     can carry the variance.
     """
     assert data.weight is not None
-    (unit, group), weight, counts = data.units(), data.weight / data.weight.max(), []
+    (unit, group), weight, counts = data.units(), data.weight, []
     for kind in _kinds(data, metric):
         squares = np.bincount(unit[kind], weight[kind], len(group)) ** 2
         total, spread = (np.bincount(group, w, len(data.groups)) for w in (squares, squares**2))

@@ -19,6 +19,8 @@ one_comparison: The plan is for one comparison of two groups. Several tests need
 expected_rows: The plan assumes that the metric is computed on exactly the share of rows that --of-rows states.
 saw_tooth: The power of an exact test rises and falls slightly as rows are added, so plan for a few more rows.
 normal: The plan uses the normal approximation, which holds for large groups.
+answers_vary: The plan assumes that the model's answers differ between rows that do not count for the metric. The audit
+  concludes nothing if all answers are the same.
 auc_formula: The variance of the AUC follows Hanley and McNeil (1982).
 """
 LINES: Mapping[str, tuple[str, Callable[[Any], str]]] = {
@@ -56,6 +58,7 @@ def planned(settings: Settings) -> Result:
         "expected_rows": set(plan.of_rows) != {1.0} and settings.metric != "auc",
         "saw_tooth": exact,
         "normal": not exact,
+        "answers_vary": plan.variance is None and value + gap == value and value in (0, 1),
         "auc_formula": settings.metric == "auc",
     }
     columns = (
@@ -114,7 +117,15 @@ def _plan(settings: Settings) -> Planned:
             )
         variance = lambda auc: auc_variance(auc, positives)  # noqa: E731
         of, rarer = (1.0, 1.0), min(positives, 1 - positives)
-    return Planned((shares[0], shares[1]), (of[0], of[1]), settings.alpha, variance, settings.margin, rarer)
+    return Planned(
+        (shares[0], shares[1]),
+        (of[0], of[1]),
+        settings.alpha,
+        variance,
+        settings.margin,
+        rarer,
+        settings.metric == "selection_rate",
+    )
 
 
 def _answers(settings: Settings, plan: Planned) -> dict[str, Any]:
@@ -128,6 +139,10 @@ def _answers(settings: Settings, plan: Planned) -> dict[str, Any]:
         raise InvalidInput(
             "--gap must be smaller than --margin", option="gap", remedy="Pass a smaller gap or a larger margin"
         )
+    if plan.answers and gap is not None and first == settings.value and first in (0, 1):
+        problem = f"a model that selects {'everybody' if first else 'nobody'} answers alike in all rows"
+        remedy = "The audit concludes nothing then. Pass a rate above 0 and below 1"
+        raise InvalidInput(problem, option="value", remedy=remedy)
     if settings.margin is None and gap == 0:
         raise InvalidInput("--gap is 0", option="gap", remedy="Pass another gap, or a --margin")
     if settings.rows is None:

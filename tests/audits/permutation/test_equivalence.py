@@ -50,7 +50,7 @@ def test_groups_change_places() -> None:
 
 
 @pytest.mark.parametrize(("m_a", "m_b"), [(12, 12), (30, 20)])
-@pytest.mark.parametrize("bounds", [Bounds.margin(0.2), Bounds.at_least(0.8, one_sided=True)])
+@pytest.mark.parametrize("bounds", [Bounds.margin(0.2), Bounds.at_least(0.8, lowest_first=False)])
 def test_small_samples_show_bounds_no_more_often_than_alpha(m_a: int, m_b: int, bounds: Bounds) -> None:
     """Over all outcomes, at rates just on the low bound; the score test by itself exceeds its level here."""
     statistics = outcome_statistics(m_a, m_b, bounds.low, bounds.comparison)
@@ -101,7 +101,7 @@ def test_the_interval_lies_within_the_bounds_exactly_where_they_are_shown(bounds
 
 
 def test_a_ratio_without_events_has_no_interval_and_shows_nothing() -> None:
-    found = of_rates(Rates(0, 50, 0, 60), Bounds.at_least(0.8, one_sided=False), 0.05)
+    found = of_rates(Rates(0, 50, 0, 60), Bounds.at_least(0.8, lowest_first=True), 0.05)
     assert (found.estimate, found.interval) == (None, (None, None))
     assert min(found.p_within, found.p_beyond) > 0.05
 

@@ -28,7 +28,9 @@ FOLDS = KFold(3)
 def gaps(X: Any = X, y: Any = Y, model: Any = None, params: Any = None, **asked: Any) -> np.ndarray:
     asked = {"metric": "tpr", "group": None, **asked}
     scorer = pickle.loads(pickle.dumps(fa.metrics.permutation_gap(asked.pop("metric"), **asked)))
-    made = cross_validate(model or LogisticRegression(), X, y, cv=FOLDS, scoring=scorer, params=params)
+    made = cross_validate(
+        model or LogisticRegression(), X, y, cv=FOLDS, scoring=scorer, params=params, error_score="raise"
+    )
     return np.asarray(made["test_score"])
 
 
@@ -61,6 +63,62 @@ def test_groups_come_from_a_column_a_series_in_any_order_or_routed_metadata() ->
     with sklearn.config_context(enable_metadata_routing=True):
         np.testing.assert_array_equal(gaps(params={"group": SEX}), wanted)
         np.testing.assert_array_equal(gaps(X.to_numpy(), Y.to_numpy(), params={"group": SEX.to_numpy()}), wanted)
+
+
+def test_the_rows_of_a_fold_have_their_own_groups_or_are_refused() -> None:
+    """The groups of a fold are found by label; without labels in X and y, only scikit-learn can select them."""
+    wanted, arrays = gaps(group=SEX), (X.to_numpy(), Y.to_numpy())
+    counted = SEX.reset_index(drop=True)
+    np.testing.assert_array_equal(gaps(arrays[0], Y.reset_index(drop=True), group=counted), wanted)
+    np.testing.assert_array_equal(gaps(X, arrays[1], group=SEX.sample(frac=1, random_state=1)), wanted)
+    np.testing.assert_array_equal(gaps(X, group=SEX.to_frame()), wanted)
+    twice = X.index.repeat(2)[:N].append(X.index[N // 2 :])[:N]
+    same = (X.set_axis(twice), Y.set_axis(twice))
+    for frame, label, group in (
+        (*arrays, counted),
+        (*arrays, SEX),
+        (X, Y.reset_index(drop=True), SEX),
+        (X.reset_index(drop=True), Y, SEX),
+        # The labels of y are a permutation of those of X.
+        (X, Y.set_axis(X.index[::-1]), SEX),
+        (*same, SEX.set_axis(twice)),
+        (X, Y, SEX[5:]),
+        (X, Y, SEX.set_axis(SEX.index.astype(str))),
+    ):
+        with invalid(option="group"):
+            gaps(frame, label, group=group)
+
+
+def test_routed_groups_are_selected_by_scikit_learn() -> None:
+    wanted = gaps(group=SEX)
+    named = X.assign(sex=SEX)
+    blind = make_pipeline(make_column_transformer(("passthrough", list(X))), LogisticRegression())
+    # A column of X has the order of X, whatever the labels of y.
+    np.testing.assert_array_equal(gaps(named, Y.set_axis(X.index[::-1]), model=blind, group="sex"), wanted)
+    with sklearn.config_context(enable_metadata_routing=True):
+        for groups in (SEX, SEX.to_frame(), SEX.tolist()):
+            np.testing.assert_array_equal(gaps(X.to_numpy(), Y.to_numpy(), params={"group": groups}), wanted)
+        reversed_labels = SEX.set_axis(np.arange(N)[::-1])
+        np.testing.assert_array_equal(gaps(X.to_numpy(), Y.to_numpy(), params={"group": reversed_labels}), wanted)
+        with invalid(option="group"):
+            gaps(params={"group": SEX.reset_index(drop=True)})
+
+
+def test_a_ratio_is_scored_and_what_would_be_ignored_is_refused() -> None:
+    found = gaps(group=SEX, metric="selection_rate", ratio=True)
+    rates = []
+    for train, test in FOLDS.split(X):
+        chosen = LogisticRegression().fit(X.iloc[train], Y.iloc[train]).predict(X.iloc[test]) == "yes"
+        rates.append(pd.Series(chosen).groupby(SEX.iloc[test].to_numpy()).mean())
+    np.testing.assert_allclose(found, [one.min() / one.max() for one in rates])
+    of_reference = gaps(group=SEX, metric="selection_rate", ratio=True, reference="m")
+    np.testing.assert_allclose(of_reference, [np.minimum(one / one["m"], one["m"] / one).min() for one in rates])
+    ignored: list[dict[str, Any]] = [{"margin": 0.1}, {"at_least": 0.8, "ratio": True}, {"width": 0.1}]
+    for options in ignored:
+        with invalid(option=next(iter(options))):
+            fa.metrics.permutation_gap("tpr", group=SEX, **options)
+    with invalid(option="ratio"):
+        fa.metrics.permutation_gap("tpr", group=SEX, ratio=True, value="p_value")
 
 
 def test_it_serves_a_search_p_values_and_regressors() -> None:
@@ -123,6 +181,6 @@ def test_decision_values_are_those_of_the_positive_class(several: bool) -> None:
 
 def test_the_positive_class_is_named_as_elsewhere() -> None:
     X, y = np.arange(60.0)[:, None], np.arange(60) % 3
-    model, group = LogisticRegression().fit(X, y.astype(float)), pd.Series(["a", "b"] * 30)
+    model, group, y = LogisticRegression().fit(X, y.astype(float)), pd.Series(["a", "b"] * 30), pd.Series(y)
     found = {fa.metrics.permutation_gap("auc", group=group, positive=name)(model, X, y) for name in (2, "2", "2.0")}
     assert len(found) == 1
