@@ -36,6 +36,11 @@ ROUNDED = 4
 REMEDIES = (
     ("dtype", ("same dtype", "Double"), "The model uses another precision: {precision}"),
     ("device", ("on the same device",), "The model has tensors on another device: use --device=cpu"),
+    (
+        "model",
+        ("size()[0] ==", ".shape[0] to be equal", "index: 0 Got"),
+        "The model only takes batches of one size: export it again with a dynamic first axis (dynamic_shapes)",
+    ),
 )
 """Option to change and remedy, by words in torch's message."""
 

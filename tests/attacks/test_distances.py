@@ -147,7 +147,8 @@ def test_without_a_boundary_it_fails_and_says_so() -> None:
 
 
 def test_the_slopes_of_a_compiled_linear_network_are_its_weights() -> None:
-    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, 3))
+    linear_layer = torch.nn.Linear(4, 3)
+    network = torch.nn.Sequential(torch.nn.Flatten(), linear_layer)
     weight, bias = affine(torch.compile(network, backend="aot_eager"), torch.zeros(1, 1, 2, 2))
-    np.testing.assert_allclose(weight, network[1].weight.detach().numpy(), rtol=1e-6)
-    np.testing.assert_allclose(bias, network[1].bias.detach().numpy(), rtol=1e-6)
+    np.testing.assert_allclose(weight, linear_layer.weight.detach().numpy(), rtol=1e-6)
+    np.testing.assert_allclose(bias, linear_layer.bias.detach().numpy(), rtol=1e-6)
