@@ -98,3 +98,33 @@ else:
 """
     done = subprocess.run([sys.executable, "-c", program], cwd=desk, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_extra_for_tables_runs_every_audit_of_a_scikit_learn_model_without_torch(desk: Path) -> None:
+    program = """
+import sys
+from importlib.machinery import PathFinder
+find = PathFinder.find_spec
+absent = {"jax", "omegaconf", "onnxruntime", "polars", "pyarrow", "pyspark", "statsmodels", "torch"}
+PathFinder.find_spec = classmethod(lambda _, name, *place: None if name.split(".")[0] in absent else find(name, *place))
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+import fairness_audits as fa
+
+rng = np.random.default_rng(0)
+X = pd.DataFrame({"a": rng.normal(size=150), "b": rng.normal(size=150), "sex": rng.integers(0, 2, 150)})
+y = (X["a"] + rng.normal(size=150) > 0).to_numpy().astype(int)
+linear, tree = (kind.fit(X, y) for kind in (LogisticRegression(), DecisionTreeClassifier(max_depth=2)))
+audits = [
+    fa.permutation_test(y, linear.predict_proba(X)[:, 1], group=X["sex"], metric="auc"),
+    fa.loss_ratio(linear, X, y, sensitive=X[["sex"]]),
+    *(fa.robustness_bias(model, X, y, groups=X["sex"], permutations=99) for model in (linear, tree)),
+    fa.fliptest(linear, X, group="sex", source="0", target="1"),
+]
+audits[0].save("tables")
+sys.exit("torch" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=desk, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
