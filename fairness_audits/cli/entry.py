@@ -23,6 +23,7 @@ from fairness_audits.errors import InvalidInput
 from fairness_audits.files import check_destination
 from fairness_audits.messages import listed, missing_package, option_in, shown
 from fairness_audits.options import HEAD, Output, Written, add_options, flag, from_yaml, option_fields, similar
+from fairness_audits.progress import progress_bar
 from fairness_audits.version import __version__
 
 if TYPE_CHECKING:
@@ -166,7 +167,8 @@ def _run(arguments: Namespace) -> int:
         fits = logging.getLogger("fairness_audits.transport")
         fits.addHandler(RichHandler(console=Console(stderr=True), show_path=False))
         fits.setLevel(logging.INFO)
-    found = audited(arguments.module, settings)
+    with progress_bar(arguments.audit):
+        found = audited(arguments.module, settings)
     # Write before printing, so that the files exist even if the reader closes the output early (`| head`).
     tested = settings if isinstance(settings, Output) else None
     written = deliver(found, settings.output, settings.json, tested.junit if tested else None)
