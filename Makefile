@@ -1,5 +1,23 @@
 # `make reproduce` and `make test` prepare .venv if necessary and run; `make help` lists all targets.
 
+# Settings of the user's own Python, installers, shell and notebook do not reach the programs that run here. Of the settings of pip
+# and uv, those that say where packages come from stay. The jobs are protected in pipeline/workflow/isolation.py.
+SOURCES := INDEX% EXTRA_INDEX% DEFAULT_INDEX FIND_LINKS NO_INDEX OFFLINE KEYRING_PROVIDER CERT CLIENT_CERT NATIVE_TLS SYSTEM_CERTS \
+  TRUSTED_HOST INSECURE_HOST PROXY TIMEOUT DEFAULT_TIMEOUT HTTP_% REQUEST_% RETRIES CONCURRENT_% CACHE% NO_CACHE% LINK_MODE
+HARMLESS := PYTHON PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX PIP_CONFIG_FILE \
+  $(addprefix PIP_,$(SOURCES)) $(addprefix UV_,$(SOURCES))
+$(foreach name,$(filter-out $(HARMLESS),$(filter PIP_% UV_% PYTHON% SNAKEMAKE_% BASH_ENV ENV MPLBACKEND MATPLOTLIBRC,$(.VARIABLES))), \
+  $(eval unexport $(name)))
+export PYTHONPATH := $(CURDIR)
+export PYTHONUTF8 := 1
+# For what is set in files: pip.conf and uv.toml.
+export PIP_USER := no
+export UV_NO_CONFIG := 1
+# WSL sets NAME to the name of the machine.
+ifeq ($(origin NAME),environment)
+NAME =
+endif
+
 # The default scale of a reference.
 ifeq ($(origin SCALE),undefined)
 reference: SCALE = paper

@@ -12,7 +12,11 @@ from pipeline.workflow.config import Workflow, encoded
 
 min_version("9.0")
 
+# Jobs run with the interpreter that runs Snakemake, whatever `python` is on PATH.
+python = sys.executable
+
 run = Workflow.of(config, os.environ)
+run.isolate(os.environ)
 if workflow.is_main_process and not workflow.output_settings.dryrun:
     run.announce()
 if workflow.is_main_process:

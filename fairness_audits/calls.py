@@ -12,6 +12,7 @@ from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.keywords import in_python, result_in_python, settled
 from fairness_audits.messages import listed, missing_package, option_in
 from fairness_audits.options import Options, documented, flag, keywords, similar
+from fairness_audits.progress import progress_bar
 from fairness_audits.results.result import Result
 
 Audit = TypeVar("Audit", bound=Callable[..., Result])
@@ -49,7 +50,7 @@ def keyworded(kind: type[Options], told: type[Options] | None = None) -> Callabl
                 raise TypeError(f"{function.__name__}() needs {listed(needed)}")
             named |= {name: settled(named[name], hint) for name, hint in checks.items() if name in named}
             try:
-                with unchanged_program():
+                with unchanged_program(), progress_bar(function.__name__.replace("_", " ")):
                     return result_in_python(function(*positional, **named), told or kind)
             except ValueError as error:
                 if type(error) is ValueError or isinstance(error, InvalidInput):

@@ -20,7 +20,7 @@ EXTRAS = {
     "ot": ("POT", "fliptest"),
     "pyarrow": ("pyarrow", "parquet"),
     "pyspark": ("pyspark", "spark"),
-    "sklearn": ("scikit-learn", "torch"),
+    "sklearn": ("scikit-learn", "tables"),
     "skops": ("skops", "sklearn"),
     "torch": ("torch", "torch"),
 }

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairness_audits.attacks.changes import Changes
+from fairness_audits.progress import track
 from fairness_audits.values import Array
 
 STARTS = 20
@@ -99,10 +100,10 @@ def nearest_decisions(
         Draws the random points.
     """
     search = _Search(decide, z, own, changes)
-    for start in starts.swapaxes(0, 1):
+    for start in track("starting the search", list(starts.swapaxes(0, 1))):
         search.come_from(start)
     search.alone(reference)
-    for _ in range(PHASES):
+    for _ in track("searching along the boundary", range(PHASES)):
         search.walk(rng)
         search.pull_coordinates(search.best, search.everyone)
         search.switch()

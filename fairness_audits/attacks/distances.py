@@ -23,12 +23,16 @@ DEFAULT = Execution()
 
 
 class CountedNetwork:
-    """A classifier from pixels (n, c, h, w) to logits (n, K), K >= ``classes``, that counts forward passes."""
+    """A classifier from pixels (n, c, h, w) to logits (n, K), K >= ``classes``, that counts forward passes.
+
+    ``keeps_graphs`` is False if a graph serves one gradient only, as in a compiled network.
+    """
 
     def __init__(self, model: Callable[[Tensor], Tensor], classes: int = 2) -> None:
         self.model = model
         self.classes = classes
         self.forward_passes = 0
+        self.keeps_graphs = True
 
     def logits(self, x: Tensor) -> Tensor:
         """Return the logits without a graph."""
@@ -42,11 +46,19 @@ class CountedNetwork:
             return leaf, self._passed(leaf)
 
     def gradient(self, values: Tensor, leaf: Tensor, *, again: bool = False) -> Tensor:
-        """Return the gradient of each point's value in its leaf; ``again`` keeps the graph for another call.
+        """Return the gradient of each point's value in its leaf.
 
-        Components that are infinite or NaN become 0.
+        ``again`` keeps the graph for another call, if the network ``keeps_graphs``. Components that are infinite or NaN
+        become 0.
         """
-        (gradient,) = torch.autograd.grad(values.sum(), leaf, retain_graph=again)
+        total = values.sum()
+        try:
+            (gradient,) = torch.autograd.grad(total, leaf, retain_graph=again and self.keeps_graphs)
+        except RuntimeError:
+            if not (again and self.keeps_graphs):
+                raise
+            self.keeps_graphs = False
+            (gradient,) = torch.autograd.grad(total, leaf)
         return gradient.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
 
     def _passed(self, x: Tensor) -> Tensor:
@@ -58,7 +70,13 @@ class CountedNetwork:
                 f"found shape {tuple(logits.shape)}",
                 option="model",
             )
-        return logits
+        return logits if logits.dtype == x.dtype else _as_precise_as(x, logits)
+
+
+def _as_precise_as(x: Tensor, logits: Tensor) -> Tensor:
+    """Return logits of another precision in that of x, less the largest of each point: differences keep their signs."""
+    logits = logits.to(torch.promote_types(logits.dtype, x.dtype))
+    return (logits - logits.detach().amax(1, keepdim=True).nan_to_num(0.0, 0.0, 0.0)).to(x.dtype)
 
 
 class Closest:
@@ -204,7 +222,8 @@ def affine(logits: Callable[[Tensor], Tensor], origin: Tensor) -> tuple[Array, A
     origin.requires_grad_(True)
     with torch.enable_grad():
         (at_0,) = logits(origin)
-        slopes = [torch.autograd.grad(logit, origin, retain_graph=True, allow_unused=True)[0] for logit in at_0]
+        # A graph for each score, because those of compiled networks serve only once.
+        slopes = [torch.autograd.grad(logits(origin)[0, k], origin, allow_unused=True)[0] for k in range(len(at_0))]
     rows = [torch.zeros_like(origin) if slope is None else slope for slope in slopes]
     weight = torch.stack([row.flatten() for row in rows]).double().cpu().numpy()
     return weight, at_0.detach().double().cpu().numpy()

@@ -145,7 +145,8 @@ def nearest_plane(
     """Return min_k d_k (n,), w_k / ||w_k|| at its argmin (n, c, h, w), and the largest ||w_k|| (n,) of active points.
 
     Every round takes one backward pass for one class per point: the class with the smallest remaining gap. If only few
-    points need more classes, their forward pass is repeated, which is cheaper than a backward pass for all points.
+    points need more classes, their forward pass is repeated, which is cheaper than a backward pass for all points. A
+    network that does not keep its graphs always repeats it.
     """
     x = leaf.detach()
     gap = logits.detach().gather(1, label[:, None]) - logits.detach()
@@ -163,7 +164,7 @@ def nearest_plane(
         if points == 0:
             break
         rounds = int(needed.sum(1).max()) if k else 1
-        if points * (1 + rounds) < len(traced) * rounds:
+        if (k and not network.keeps_graphs) or points * (1 + rounds) < len(traced) * rounds:
             traced = active.nonzero()[:, 0]
             leaf, logits = network.traced(x[traced])
         own, classes = active[traced], order[traced, k]

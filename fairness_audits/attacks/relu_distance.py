@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairness_audits.attacks.changes import Changes
+from fairness_audits.progress import track
 from fairness_audits.values import Array
 
 NODES = 2000
@@ -57,7 +58,8 @@ def relu_distance(layers: Layers, z: Array, own: Array, bound: Array, changes: C
         At most the bound. None if the search of a row does not end within ``NODES`` nodes.
     """
     distance, slopes = bound.copy(), layers.w1[:, changes.numbers] @ changes.isotropic
-    for row, (hidden, y) in enumerate(zip(z @ layers.w1.T + layers.b1, own, strict=True)):
+    hidden_and_own = list(zip(z @ layers.w1.T + layers.b1, own, strict=True))
+    for row, (hidden, y) in enumerate(track("exact distances", hidden_and_own)):
         for k in set(range(len(layers.b2))) - {int(y)}:
             weight, bias = layers.w2[y] - layers.w2[k], float(layers.b2[y] - layers.b2[k])
             nearest = _nearest(slopes, hidden, weight, bias, float(distance[row]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import inspect
 import logging
 import os
@@ -22,8 +21,9 @@ from typing import TYPE_CHECKING
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.files import check_destination
-from fairness_audits.messages import listed, missing_package, not_installed, option_in, shown
+from fairness_audits.messages import listed, missing_package, option_in, shown
 from fairness_audits.options import HEAD, Output, Written, add_options, flag, from_yaml, option_fields, similar
+from fairness_audits.progress import progress_bar
 from fairness_audits.version import __version__
 
 if TYPE_CHECKING:
@@ -159,8 +159,6 @@ def _run(arguments: Namespace) -> int:
         if (path := getattr(settings, name, None)) is not None:
             check_destination(path, folder)
             _check_kept(flag(name), path, folder, arguments, settings)
-    if settings.output is not None and importlib.util.find_spec("matplotlib") is None:
-        raise InvalidInput(not_installed("--output draws figures and", "matplotlib"), option="output")
     if sys.stderr.isatty():
         from rich.console import Console
         from rich.logging import RichHandler
@@ -169,7 +167,8 @@ def _run(arguments: Namespace) -> int:
         fits = logging.getLogger("fairness_audits.transport")
         fits.addHandler(RichHandler(console=Console(stderr=True), show_path=False))
         fits.setLevel(logging.INFO)
-    found = audited(arguments.module, settings)
+    with progress_bar(arguments.audit):
+        found = audited(arguments.module, settings)
     # Write before printing, so that the files exist even if the reader closes the output early (`| head`).
     tested = settings if isinstance(settings, Output) else None
     written = deliver(found, settings.output, settings.json, tested.junit if tested else None)

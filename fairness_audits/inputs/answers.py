@@ -31,6 +31,11 @@ REMEDIES = (
     ("device", ("on the same device",), "The model has tensors on another device: use --device=cpu"),
     (
         "model",
+        ("size()[0] ==", ".shape[0] to be equal", "index: 0 Got"),
+        "The model only takes batches of one size: export it again with a dynamic first axis (dynamic_shapes)",
+    ),
+    (
+        "model",
         ("required keyword-only argument", "required positional argument"),
         "The model needs more than its input. Pass a function of the table that adds the rest, such as "
         "lambda X: model.predict(X, sensitive_features=X['sex'])",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from fairness_audits.options import Options
@@ -109,6 +110,11 @@ class Figure:
         return getattr(importlib.import_module(module), name)(*self.of)
 
 
+def can_draw() -> bool:
+    """Return whether Matplotlib is installed."""
+    return find_spec("matplotlib") is not None
+
+
 Part: TypeAlias = Facts | Text | Table | Figure
 
 
@@ -154,10 +160,10 @@ class Document:
         yield from (part for section in self.sections for part in section.parts if isinstance(part, Figure))
 
     def files(self) -> dict[str, str]:
-        """Return the names of the files in a folder, by their keys in the JSON."""
+        """Return the names of the files in a folder, by their keys in the JSON; without Matplotlib, no figures."""
         drawn = {
             f"{figure.key or figure.stem}{kind}": f"{figure.stem}{suffix}"
-            for figure in self.figures()
+            for figure in (self.figures() if can_draw() else ())
             for kind, suffix in (("", ".png"), ("_for_print", ".pdf"))
         }
         tables = {name: f"{name}.csv" for name in self.tables}

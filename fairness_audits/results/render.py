@@ -19,7 +19,7 @@ from fairness_audits.files import folder_written, save_figure, save_text
 from fairness_audits.messages import shown
 from fairness_audits.options import as_yaml, stated
 from fairness_audits.results import markup, typeset
-from fairness_audits.results.document import Document, Facts, Part, Section, Text
+from fairness_audits.results.document import Document, Facts, Part, Section, Text, can_draw
 from fairness_audits.results.formats import DASH
 from fairness_audits.results.glossary import explained
 from fairness_audits.results.table import Table
@@ -70,7 +70,7 @@ def _lines(part: Part) -> Iterator[str]:
 
 
 def page(document: Document, pictures: Mapping[str, bytes]) -> str:
-    """Return the page; ``pictures`` holds the PNG of each figure by its stem."""
+    """Return the page; ``pictures`` holds the PNG of each figure by its stem, or nothing without Matplotlib."""
     return template(
         "audit.html",
         typeset=markup.typeset,
@@ -84,6 +84,7 @@ def page(document: Document, pictures: Mapping[str, bytes]) -> str:
         options="" if document.settings is None else as_yaml(document.settings, document.audit),
         versions=", ".join(f"{name} {version}" for name, version in versions(document).items()),
         files=", ".join(document.files().values()),
+        install="pip install 'fairness-audits[figures]'",
         pictures={stem: base64.b64encode(png).decode("ascii") for stem, png in pictures.items()},
     )
 
@@ -164,14 +165,12 @@ def deliver(
 ) -> list[Path]:
     """Write a folder, a JSON file, a JUnit file or several of these, and return the paths.
 
-    The folder gets the JSON, the page, tables, figures, and the options as YAML. Other files of an earlier audit are
-    removed from it.
+    The folder gets the JSON, the page, tables, figures (if Matplotlib is installed), and the options as YAML. Other
+    files of an earlier audit are removed from it.
     """
     written = []
     text = json_text(document, folder is not None)
     if folder is not None:
-        from fairness_audits.results.style import fix_layout, paper
-
         files = document.files()
         stale = left_by(folder) - set(files.values())
         with folder_written(folder) as temporary:
@@ -180,13 +179,7 @@ def deliver(
                 save_text(as_yaml(document.settings, document.audit), temporary / files["options"])
             for name, table in csv_texts(document).items():
                 save_text(table, temporary / files[name])
-            pictures = {}
-            with paper():
-                for figure in document.figures():
-                    drawn = figure.draw()
-                    fix_layout(drawn)
-                    save_figure(drawn, temporary / figure.stem)
-                    pictures[figure.stem] = (temporary / f"{figure.stem}.png").read_bytes()
+            pictures = _drawn(document, temporary) if can_draw() else {}
             save_text(page(document, pictures), temporary / files["page"])
         for name in stale:
             (folder / name).unlink(missing_ok=True)
@@ -196,6 +189,18 @@ def deliver(
             save_text(made, path)
             written.append(path)
     return written
+
+
+def _drawn(document: Document, folder: Path) -> dict[str, bytes]:
+    """Save the figures in the folder, and return the PNG of each by its stem."""
+    from fairness_audits.results.style import fix_layout, paper
+
+    with paper():
+        for figure in document.figures():
+            drawn = figure.draw()
+            fix_layout(drawn)
+            save_figure(drawn, folder / figure.stem)
+    return {figure.stem: (folder / f"{figure.stem}.png").read_bytes() for figure in document.figures()}
 
 
 def left_by(folder: Path) -> set[str]:

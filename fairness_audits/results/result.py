@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.files import check_destination
-from fairness_audits.results.document import Brief, Caveat, Document, Facts, Figure, Outcome, Section, Text, Verdict
+from fairness_audits.messages import not_installed
+from fairness_audits.results.document import (
+    Brief,
+    Caveat,
+    Document,
+    Facts,
+    Figure,
+    Outcome,
+    Section,
+    Text,
+    Verdict,
+    can_draw,
+)  # fmt: skip
 from fairness_audits.results.table import Column, Row, Table, rows_of, under
 
 if TYPE_CHECKING:
@@ -43,6 +54,8 @@ class Result(Document):
 
     def figure(self, stem: str | None = None) -> Drawing:
         """Draw the figure whose file has this stem, by default the first figure."""
+        if not can_draw():
+            raise ModuleNotFoundError(not_installed("a figure", "matplotlib"), name="matplotlib")
         from fairness_audits.results.style import paper
 
         figures = {figure.stem: figure for figure in self.figures()}
@@ -52,7 +65,8 @@ class Result(Document):
     def save(self, folder: str | Path) -> list[Path]:
         """Write the JSON, HTML page, tables, figures and options into a folder and return their paths.
 
-        If an error occurs, no file is written.
+        Without Matplotlib, there are no figures, and the page says how to install it. If an error occurs, no file is
+        written.
         """
         from fairness_audits.results.render import deliver
 
@@ -63,10 +77,8 @@ class Result(Document):
         # A plan tests nothing, so it has no outcome.
         return f"<{self.title} of {self.subject}: {self.outcome if self.verdict.facts else self.verdict.headline}>"
 
-    def _repr_html_(self) -> str | None:
-        """Return the page in an iframe for notebooks; None, which shows the text, if figures cannot be drawn."""
-        if find_spec("matplotlib") is None:
-            return None
+    def _repr_html_(self) -> str:
+        """Return the page in an iframe for notebooks."""
         from html import escape
         from tempfile import TemporaryDirectory
 

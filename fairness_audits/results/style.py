@@ -108,8 +108,13 @@ in_order = partial(ordered, order=METHODS)
 
 @contextmanager
 def paper() -> Iterator[None]:
-    """Apply the settings for drawing and saving figures. Missing letters are drawn as boxes without a warning."""
-    with mpl.rc_context(RC), warnings.catch_warnings():
+    """Apply the settings for drawing and saving figures, whatever the user's own settings of matplotlib are.
+
+    Missing letters are drawn as boxes without a warning.
+    """
+    with mpl.rc_context(), warnings.catch_warnings():
+        mpl.rcdefaults()
+        mpl.rcParams.update(RC)
         warnings.filterwarnings("ignore", r"Glyph .* missing from", UserWarning)
         yield
 

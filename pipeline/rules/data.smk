@@ -30,7 +30,7 @@ rule fetch:
     # Start downloads first: they take a long time and need no processor.
     priority: 1000000
     shell:
-        "python -m pipeline.stages.fetch --dataset {wildcards.dataset} --source {params.source}"
+        "{python:q} -m pipeline.stages.fetch --dataset {wildcards.dataset} --source {params.source}"
         " --raw data/raw/{wildcards.dataset} --output {output.manifest} > {log} 2>&1"
 
 
@@ -53,5 +53,5 @@ rule prepare:
         **run.requests("prepare"),
     priority: lambda w: run.job("prepare", w).priority
     shell:
-        "python -m pipeline.workflow.launch {params.benchmark} prepare --config {params.config:q} {params.manifest}"
+        "{python:q} -m pipeline.workflow.launch {params.benchmark} prepare --config {params.config:q} {params.manifest}"
         " --output {output.dataset} > {log} 2>&1"

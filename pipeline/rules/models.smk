@@ -20,7 +20,7 @@ rule train:
     # Studies come one after another; the longest job of a study starts first.
     priority: lambda w: run.job("train", w).priority
     shell:
-        "python -m pipeline.workflow.launch {params.benchmark} train --config {params.config:q}"
+        "{python:q} -m pipeline.workflow.launch {params.benchmark} train --config {params.config:q}"
         " --dataset {input.dataset} --output {output.classifiers} > {log} 2>&1"
 
 
@@ -42,7 +42,7 @@ rule transport:
         **run.requests("transport"),
     priority: lambda w: run.job("transport", w).priority
     shell:
-        "python -m pipeline.workflow.launch {params.benchmark} transport --config {params.config:q}"
+        "{python:q} -m pipeline.workflow.launch {params.benchmark} transport --config {params.config:q}"
         " --dataset {input.dataset} --output {output.maps} > {log} 2>&1"
 
 
@@ -68,7 +68,7 @@ rule audit:
         **run.requests("audit"),
     priority: lambda w: run.job("audit", w).priority
     shell:
-        "python -m pipeline.workflow.launch {params.benchmark} audit --config {params.config:q} --dataset {input.dataset}"
+        "{python:q} -m pipeline.workflow.launch {params.benchmark} audit --config {params.config:q} --dataset {input.dataset}"
         " --classifier {input.classifiers} --transport {input.maps} --output {output.result} > {log} 2>&1"
 
 
@@ -90,5 +90,5 @@ rule not_run:
         "results/logs/{scale}/not_run/{study}.{block}.{dataset}.{method}.{audit}.log",
     localrule: True
     shell:
-        "python -m pipeline.workflow.launch {params.benchmark} absent --manifest {input.manifest} --point {params.point:q}"
+        "{python:q} -m pipeline.workflow.launch {params.benchmark} absent --manifest {input.manifest} --point {params.point:q}"
         " --output {output.result} > {log} 2>&1"

@@ -23,7 +23,7 @@ rule reference:
     log:
         "results/logs/{scale}/reference/{study}.log",
     shell:
-        "printf %s {params.config:q} | {one_thread} python -m pipeline.stages.artefacts --study {wildcards.study}"
+        "printf %s {params.config:q} | {one_thread} {python:q} -m pipeline.stages.artefacts --study {wildcards.study}"
         " --config - --rows {input.rows} --datasets {input.datasets:q} --audits {input.audits:q}"
         " --classifiers {input.classifiers:q} --published {input.published} {params.fill}"
         " --record data/reference/{wildcards.study} --verdicts data/reference --benchmarks {params.benchmarks:q} {params.environment:q}"
@@ -44,7 +44,7 @@ rule draw_reference:
         "results/logs/reference/{study}.log",
     threads: 2
     shell:
-        "{one_thread} python -m pipeline.stages.artefacts --study {wildcards.study} --published {input.published}"
+        "{one_thread} {python:q} -m pipeline.stages.artefacts --study {wildcards.study} --published {input.published}"
         " --from-reference data/reference/{wildcards.study} --tables results/reference/tables/{wildcards.study}"
         " --figures results/reference/figures/{wildcards.study} --index {output.index} --processes {threads} > {log} 2>&1"
 
@@ -65,7 +65,7 @@ rule verdicts:
     # All studies write to the same two files, so one job runs at a time.
     threads: workflow.resource_settings.cores or 1
     shell:
-        "{one_thread} python -m pipeline.stages.artefacts --study {wildcards.study} --published {input.published}"
+        "{one_thread} {python:q} -m pipeline.stages.artefacts --study {wildcards.study} --published {input.published}"
         " --from-reference data/reference/{wildcards.study} --verdicts data/reference --tables results/reference"
         " --figures results/reference > {log} 2>&1"
 
@@ -85,6 +85,6 @@ rule figures:
     benchmark:
         "results/reference/benchmarks/reference/report/all.tsv"
     shell:
-        "python -m pipeline.stages.report --index {input.index} --figures results/reference/figures"
+        "{python:q} -m pipeline.stages.report --index {input.index} --figures results/reference/figures"
         " --benchmarks results/reference/benchmarks --scale reference --output {output.html}"
         " --summary {output.summary} > {log} 2>&1"

@@ -19,7 +19,7 @@ rule collect:
         **run.requests("collect"),
     priority: 100000
     shell:
-        "python -m pipeline.stages.collect --study {wildcards.study} --scale {wildcards.scale} --audits {params.config:q}"
+        "{python:q} -m pipeline.stages.collect --study {wildcards.study} --scale {wildcards.scale} --audits {params.config:q}"
         " --output {output.rows} > {log} 2>&1"
 
 
@@ -56,7 +56,7 @@ rule draw:
         **run.requests("draw"),
     shell:
         # Use a pipe, because an argument of a command is limited to 128 KB.
-        "printf %s {params.config:q} | {one_thread} python -m pipeline.stages.artefacts --study {wildcards.study}"
+        "printf %s {params.config:q} | {one_thread} {python:q} -m pipeline.stages.artefacts --study {wildcards.study}"
         " --config - --rows {input.rows} --datasets {input.datasets:q} --audits {input.audits:q}"
         " --classifiers {input.classifiers:q} --published {input.published} {params.fill} {params.regression}"
         " --tables results/tables/{wildcards.study} --figures results/figures/{wildcards.study}"
@@ -82,7 +82,7 @@ rule page:
     resources:
         **run.requests("report"),
     shell:
-        "python -m pipeline.stages.report --index {input.index} --figures results/figures --benchmarks results/benchmarks"
+        "{python:q} -m pipeline.stages.report --index {input.index} --figures results/figures --benchmarks results/benchmarks"
         " --scale {params.scale} --output {output.html} > {log} 2>&1"
 
 
@@ -104,7 +104,7 @@ rule report:
     resources:
         **run.requests("report"),
     shell:
-        "python -m pipeline.stages.report --index {input.index} --figures results/figures --benchmarks results/benchmarks"
+        "{python:q} -m pipeline.stages.report --index {input.index} --figures results/figures --benchmarks results/benchmarks"
         " --scale {params.scale} --output {output.html} --summary {output.summary} > {log} 2>&1"
 
 
@@ -127,5 +127,5 @@ rule sweep:
     resources:
         **run.requests("sweep"),
     shell:
-        "python -m pipeline.stages.sweep --config {params.config:q} --rows {input.rows} --summary {output.summary}"
+        "{python:q} -m pipeline.stages.sweep --config {params.config:q} --rows {input.rows} --summary {output.summary}"
         " --figure {params.stem} > {log} 2>&1"

@@ -291,6 +291,12 @@ class Workflow:
         if workflow.local_exec and not workflow.touch and len(jobs) >= warm.WORTHWHILE:
             warm.start(os.environ)
 
+    def isolate(self, environment: MutableMapping[str, str], root: Path = ROOT) -> None:
+        """Keep the user's own settings of the shell, Python and matplotlib out of the jobs."""
+        from pipeline.workflow.isolation import isolate
+
+        isolate(environment, root)
+
     def announce(self) -> None:
         """Record the owner of this run in its folder. Snakemake's lock does not name it."""
         from pipeline.workflow import resume

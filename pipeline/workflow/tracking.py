@@ -22,6 +22,15 @@ MODES = ("offline", "online", "disabled")
 VARIABLE = "PIPELINE_TRACKER"
 """The environment variable with the tracker of the workflow, as JSON."""
 
+FOLDERS = ("WANDB_CONFIG_DIR", "WANDB_CACHE_DIR", "WANDB_DATA_DIR")
+CONNECTION = (
+    "WANDB_API_KEY",
+    "WANDB_BASE_URL",
+    "WANDB_ENTITY",
+    "WANDB_IDENTITY_TOKEN_FILE",
+    "WANDB_INSECURE_DISABLE_SSL",
+)
+
 CONNECT_SECONDS = 3.0
 INIT_SECONDS = 6.0
 UPLOAD_SECONDS = 60.0
@@ -58,7 +67,9 @@ def record(
         return
     name = output.removeprefix("results/").removesuffix(".npz")
     content = {**config, "scale": chosen["scale"]}
-    if run := _begun(mode, chosen["project"], chosen["group"], name, content, Path(chosen["folder"])):
+    _forget_other_runs(mode)
+    try:
+        run = _begun(mode, chosen["project"], chosen["group"], name, content, Path(chosen["folder"]))
         for values, step in curves(history or {}):
             run.log(values, step=step)
         run.summary.update(dict(metrics))
@@ -66,6 +77,8 @@ def record(
         import wandb
 
         wandb.teardown()  # A job may end without the functions that wandb registers for the exit of a process.
+    except Exception as error:  # wandb raises many types. None of them should fail the job.
+        _print(f"wandb: this job is not tracked ({error}).")
 
 
 def curves(history: Mapping[str, np.ndarray]) -> Iterator[tuple[dict[str, float], int]]:
@@ -90,9 +103,9 @@ def identity(project: str, group: str, name: str, config: Mapping[str, Any]) -> 
 
 
 def _begun(mode: str, project: str, group: str, name: str, config: dict[str, Any], folder: Path) -> Any:
-    """Start a run. Return None if even an offline run cannot start."""
+    """Start a run: offline if it cannot be online."""
     # Error reports would wait for the network at the end of the job, even offline.
-    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
+    os.environ["WANDB_ERROR_REPORTING"] = "false"
     import wandb  # Imported here because it takes half a second.
 
     # Set `silent` before anything else, otherwise wandb prompts for a key on a terminal.
@@ -104,18 +117,21 @@ def _begun(mode: str, project: str, group: str, name: str, config: dict[str, Any
         try:
             _require_server(setup.settings.base_url)
             return wandb.init(mode="online", **what)
-        except Exception as error:  # wandb raises many types. None of them should fail the job.
+        except Exception as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             _print(f"wandb: not online ({reason}). The run is in {folder}/wandb. Upload it with `wandb sync`.")
             wandb.teardown(exit_code=1)  # The service would otherwise reserve the id of the run.
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for earlier in (folder / "wandb").glob(f"*run-*-{run_id}*"):
-            shutil.rmtree(earlier, ignore_errors=True)
-        return wandb.init(mode="offline", **what)
-    except Exception as error:
-        _print(f"wandb: this job is not tracked ({error}).")
-        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    for earlier in (folder / "wandb").glob(f"*run-*-{run_id}*"):
+        shutil.rmtree(earlier, ignore_errors=True)
+    return wandb.init(mode="offline", **what)
+
+
+def _forget_other_runs(mode: str) -> None:
+    """Delete wandb's variables, which may come from another run, except those of folders and of the connection."""
+    kept = {*FOLDERS, *(CONNECTION if mode == "online" else ())}
+    for name in [name for name in os.environ if name.startswith("WANDB_") and name not in kept]:
+        del os.environ[name]
 
 
 def _settings(wandb: Any) -> Any:

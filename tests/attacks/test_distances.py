@@ -6,7 +6,7 @@ import torch
 
 from fairness_audits.attacks import Execution
 from fairness_audits.attacks import linear_distance as module
-from fairness_audits.attacks.distances import Closest, CountedNetwork, fooled_by, margin, measured, norms
+from fairness_audits.attacks.distances import Closest, CountedNetwork, affine, fooled_by, margin, measured, norms
 from fairness_audits.attacks.linear_distance import linear_distance
 from tests.attacks.builders import linear
 
@@ -144,3 +144,11 @@ def test_without_a_boundary_it_fails_and_says_so() -> None:
     # The second point is misclassified, which needs no boundary.
     np.testing.assert_array_equal(found.failed, [True, False])
     np.testing.assert_array_equal(found.distance, [np.nan, 0.0])
+
+
+def test_the_slopes_of_a_compiled_linear_network_are_its_weights() -> None:
+    linear_layer = torch.nn.Linear(4, 3)
+    network = torch.nn.Sequential(torch.nn.Flatten(), linear_layer)
+    weight, bias = affine(torch.compile(network, backend="aot_eager"), torch.zeros(1, 1, 2, 2))
+    np.testing.assert_allclose(weight, linear_layer.weight.detach().numpy(), rtol=1e-6)
+    np.testing.assert_allclose(bias, linear_layer.bias.detach().numpy(), rtol=1e-6)

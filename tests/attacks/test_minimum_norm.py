@@ -54,6 +54,37 @@ def test_a_point_that_is_wrong_already_has_distance_zero(attack: Any, tolerance:
     np.testing.assert_allclose(found.distance[1::2], right.distance[1::2], rtol=tolerance)
 
 
+@every_attack
+@pytest.mark.parametrize("precision", [torch.float64, torch.bfloat16])
+def test_scores_of_another_precision_change_only_rounding(
+    attack: Any, tolerance: float, precision: torch.dtype, digits: Any
+) -> None:
+    network, images, label = digits.first(8)
+    found, other = (attack(one, images, label) for one in (network, lambda x: network(x).to(precision)))
+    exact = precision == torch.float64
+    np.testing.assert_allclose(other.distance, found.distance, rtol=tolerance if exact else 0.1)
+
+
+def test_scores_that_differ_by_less_than_pixels_resolve_still_decide() -> None:
+    """Boundary at a brightness of 1/2, in float64 scores around 1 that float32 cannot tell apart."""
+
+    def network(x: torch.Tensor) -> torch.Tensor:
+        rise = 1e-12 * (x.double().mean((1, 2, 3)) - 0.5)
+        return torch.stack([1 - rise, 1 + rise, torch.zeros_like(rise)], dim=1)
+
+    found = deepfool(network, np.full((1, 1, 2, 2), 0.3), np.zeros(1, dtype=int), overshoot=0.0)
+    np.testing.assert_allclose(found.distance, 0.4, rtol=1e-3)
+
+
+@every_attack
+def test_a_compiled_network_gives_the_distances_of_the_network(attack: Any, tolerance: float, digits: Any) -> None:
+    network, images, label = digits.first(8)
+    compiled = torch.compile(network, backend="aot_eager")
+    np.testing.assert_allclose(
+        attack(compiled, images, label).distance, attack(network, images, label).distance, rtol=tolerance
+    )
+
+
 @pytest.mark.parametrize(
     ("attack", "settings", "passes"),
     [

@@ -20,7 +20,6 @@ from fairness_audits.cli.entry import audits, parser
 from fairness_audits.files import check_destination, folder_written
 from fairness_audits.messages import not_installed
 from fairness_audits.options import ROLES, counterpart, flag, from_yaml, option_fields
-from fairness_audits.progress import progress_bar
 from fairness_audits.version import __version__
 from tests.cli.places import ended, run
 from tests.errors import invalid
@@ -267,7 +266,7 @@ def test_every_role_has_an_option_and_every_name_of_a_role_exists() -> None:
     assert {name for names in ROLES.values() for name in names} <= options | arguments | elsewhere
 
 
-# Files arrive whole or not at all, and progress is drawn where a person watches.
+# Files arrive whole or not at all.
 
 
 def test_a_new_folder_appears_with_all_its_files_where_one_can_be_written(tmp_path: Path) -> None:
@@ -333,17 +332,3 @@ def test_an_existing_folder_keeps_its_other_files(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_text() == "new"
     assert (tmp_path / "mine").read_text() == "mine"
     assert len(list(tmp_path.iterdir())) == 2
-
-
-def test_a_bar_is_drawn_where_a_person_watches_and_nowhere_else(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with progress_bar("counting", 2) as step:
-        step()
-    assert capsys.readouterr() == ("", "")
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    with progress_bar("counting", 2) as step:
-        step()
-    assert "counting" in capsys.readouterr().err

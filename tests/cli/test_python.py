@@ -122,7 +122,7 @@ def test_a_result_can_be_seen_saved_and_asked(ledger: Path) -> None:
     result = fa.permutation_test(rows["y"], prediction=rows["d"], group=rows["sex"], metric="tpr")
     assert repr(result) == f"<Permutation audit of the predictions: {result.outcome}>"
     assert result.summary().startswith("Permutation audit of the predictions\n")
-    assert (result._repr_html_() or "").startswith("<iframe srcdoc=")
+    assert result._repr_html_().startswith("<iframe srcdoc=")
     assert result.figure().axes
     with invalid(option="name"):
         result.to_frame("x")

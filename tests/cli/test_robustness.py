@@ -532,7 +532,7 @@ def test_nothing_is_left_out_in_silence(usual: Audited) -> None:
     said = " ".join(document["caveats"])
     for words in (
         "3 unreadable images excluded: a/000.png (damaged:",
-        "a/002.png (16 bits per pixel: save it with 8)",
+        "a/002.png (16 bits per channel: save it with 8)",
         "b/001.png (neither PNG nor JPEG inside)",
         "The images without a value of place belong to none of its groups (number: 1)",
     ):

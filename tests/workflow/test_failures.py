@@ -260,6 +260,17 @@ def test_offline_calls_nobody(tmp_path: Path) -> None:
             server.accept()
 
 
+@pytest.mark.parametrize(
+    "stale", ["SERVICE=2-1-tcp-localhost-9", "INIT_TIMEOUT=abc", "MODE=online_", "RUN_ID=x", "DISABLED=1"]
+)
+def test_variables_of_another_run_change_nothing(stale: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    variable, _, value = stale.partition("=")
+    monkeypatch.setenv(f"WANDB_{variable}", value)
+    said, _ = online(tmp_path, "no address", key="stale", mode="offline")
+    assert said == ""
+    assert [path.name.startswith("offline-run-") for path in runs(tmp_path)] == [True]
+
+
 def test_online_without_a_network_is_kept_offline_in_seconds_with_one_line(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # Bound and not listening: connections are refused.

@@ -28,7 +28,7 @@ from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.audits.fliptest.space import Space
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import unlike
-from fairness_audits.progress import progress_bar
+from fairness_audits.progress import progress_bar, track
 from fairness_audits.results.formats import plural
 from fairness_audits.seeds import generators
 from fairness_audits.transport.quality import WORST_HEALTHY_KS, chance_ks, healthy, ks, mean_distance, unseen
@@ -101,7 +101,7 @@ def null_of(
     split.
     """
     points, decision, flips = space.points(everyone), model.decisions(everyone), []
-    for split, image in zip(splits, images, strict=True):
+    for split, image in track("evaluating random splits", list(zip(splits, images, strict=True))):
         finite = np.isfinite(image).all(axis=1)
         found = counterparts(space, image[finite], Group("", everyone.iloc[split.target], None), points[split.target])
         flips.append(Flipsets(decision[split.source[finite]], model.decisions(found.frame)))

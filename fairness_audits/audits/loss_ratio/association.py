@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from fairness_audits.progress import track
 from fairness_audits.values import Array
 
 DRAWS = 999
@@ -52,7 +53,7 @@ def association(features: Array, group: Array, rng: np.random.Generator, draws: 
 
     observed = float(((s @ scores) ** 2).sum())
     permuted = np.empty(draws)
-    for first in range(0, draws, TOGETHER):
+    for first in track("permutations", range(0, draws, TOGETHER)):
         some = np.tile(s, (min(TOGETHER, draws - first), 1))
         permuted[first : first + TOGETHER] = ((rng.permuted(some, axis=1) @ scores) ** 2).sum(axis=1)
     # A permutation that leaves the groups as they are gives Q up to rounding.

@@ -130,13 +130,6 @@ NEUTRAL = ("selection_rate", "base_rate", "mean_score")
 """Metrics for which neither high nor low values are bad."""
 
 
-def badness(metric: str, value: Any) -> Any:
-    """Return a number that is larger for worse values: high errors, low rates and scores, mean errors far from 0."""
-    if metric == "mean_error":
-        return abs(value)
-    return value if metric in HIGH_IS_WORSE else -value
-
-
 RATES: Mapping[str, Rate] = {name: metric for name, metric in METRICS.items() if isinstance(metric, Rate)}
 ALIASES = {"recall": "tpr", "sensitivity": "tpr", "specificity": "tnr", "ppv": "precision"}
 ALIASES |= {"demographic_parity": "selection_rate", "equal_opportunity": "tpr"}
@@ -157,6 +150,12 @@ def better(metric: str) -> Literal["high", "low", "zero"] | None:
     if metric in NEUTRAL:
         return None
     return "zero" if metric == "mean_error" else "low" if metric in HIGH_IS_WORSE else "high"
+
+
+def badness(metric: str, value: Any) -> Any:
+    """Return a number that is larger for worse values. Of values that are neither good nor bad, low ones are worse."""
+    good = better(metric)
+    return abs(value) if good == "zero" else value if good == "low" else -value
 
 
 def hypothesis(metric: Metric) -> str:

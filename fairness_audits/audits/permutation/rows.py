@@ -16,6 +16,7 @@ from fairness_audits.audits.permutation.metrics import UserMetric
 from fairness_audits.audits.permutation.statistics import MetricEstimate, RatioOfSums, of_moments
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import reason
+from fairness_audits.progress import track
 from fairness_audits.values import Array
 
 WEIGHTS_AT_ONCE = 2**22
@@ -248,7 +249,7 @@ class UserRows:
         units, place = np.unique(self.unit[rows], return_inverse=True)
         at_once = max(1, WEIGHTS_AT_ONCE // len(rows))
         parts = []
-        for first in range(0, self.bootstraps, at_once):
+        for first in track("bootstrap", range(0, self.bootstraps, at_once)):
             times = times_drawn(len(units), min(at_once, self.bootstraps - first), rng)
             parts.append(self._calls(rows, times[:, place].astype(float)))
         return np.concatenate(parts)

@@ -230,9 +230,16 @@ def _opened(file: Path) -> Image.Image:
         raise Unreadable("neither PNG nor JPEG inside") from error
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise Unreadable(reason(error)) from error
-    if image.mode.startswith("I"):
-        raise Unreadable("16 bits per pixel: save it with 8")
+    # Pillow cuts colours of 16 bits to 8, and its mode does not tell.
+    if image.format == "PNG" and _bit_depth(file) > 8:
+        raise Unreadable("16 bits per channel: save it with 8")
     return image
+
+
+def _bit_depth(file: Path) -> int:
+    """Return the bits per channel of a PNG file, which are the byte after its height."""
+    with file.open("rb") as content:
+        return content.read(25)[24]
 
 
 def named_files(source: Source, column: str, path: Path) -> list[Path]:

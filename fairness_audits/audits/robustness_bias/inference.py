@@ -42,6 +42,7 @@ from fairness_audits.audits.permutation.monte_carlo import Method
 from fairness_audits.audits.permutation.outcomes import Predictions
 from fairness_audits.audits.permutation.permutation_test import permutation_test
 from fairness_audits.audits.robustness_bias.measures import Lengths, Partition, level_sums, sigma
+from fairness_audits.progress import track
 from fairness_audits.values import Array
 
 WEIGHTS_AT_ONCE = 2**22
@@ -72,7 +73,7 @@ def sigma_intervals(
 def resamples(n: int, draws: int, rng: np.random.Generator) -> Iterator[Array]:
     """Yield the counts of each of n points in ``draws`` samples with replacement: parts (b, n) of (draws, n)."""
     at_once = max(1, WEIGHTS_AT_ONCE // max(n, 1))
-    for first in range(0, draws, at_once):
+    for first in track("bootstrap", range(0, draws, at_once)):
         yield times_drawn(n, min(at_once, draws - first), rng).astype(float)
 
 
@@ -124,7 +125,8 @@ def significance(
 def _by_comparison(values: Array, counts: Array, partition: Partition, draws: int, rng: np.random.Generator) -> Array:
     """Return the p-values of a partition's comparisons, in order."""
     _, first = np.unique(partition.comparisons, return_index=True)
-    return np.array([difference_p(values, counts, *partition.element(level), draws, rng) for level in first])
+    every = track("permutations", first.tolist())
+    return np.array([difference_p(values, counts, *partition.element(level), draws, rng) for level in every])
 
 
 def difference_p(
