@@ -38,9 +38,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.workflow, pytest.mark.xdist_group("w
 
 
 def snakemake(
-    project: Path, *arguments: str, source: str = "twin", study: str = ""
+    project: Path, *arguments: str, source: str = "twin", study: str = "", datasets: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    command, asked = ["snakemake", "--cores", "2", *arguments], environment(project, STUDY=study, DATA_SOURCE=source)
+    command = ["snakemake", "--cores", "2", *arguments]
+    asked = environment(project, STUDY=study, DATA_SOURCE=source, DATASETS=datasets)
     return subprocess.run(command, cwd=project, env=asked, capture_output=True, text=True)
 
 
@@ -232,6 +233,17 @@ def test_a_sweep_is_one_file_and_gives_rows_a_summary_and_a_figure(finished: Pat
         assert "no key 'audit.dleta' (did you mean 'audit.delta'?)" in run.stdout + run.stderr
     finally:
         path.unlink()
+
+
+def test_a_run_of_some_data_sets_draws_their_artefacts_and_names_the_others(finished: Path) -> None:
+    """The copy has no reference that supplies the others."""
+    succeeded(finished, study=STUDY, datasets="adult compas")
+    made = json.loads((finished / "results" / "tables" / STUDY / "index.json").read_text())["artefacts"]
+    absent = {one["name"]: one["absent"] for one in made if one["absent"]}
+    assert absent.keys() == {"table_validity", "figure_1", "figure_3"}
+    assert all("Simulated" in reason for reason in absent.values())
+    assert "DATASETS leaves out Simulated" in (finished / "results" / "report.html").read_text()
+    succeeded(finished)
 
 
 def test_hydra_alone_trains_into_a_folder_of_its_own(finished: Path) -> None:
