@@ -13,6 +13,8 @@ from pipeline.workflow.config import Workflow, encoded
 min_version("9.0")
 
 run = Workflow.of(config, os.environ)
+if workflow.is_main_process:
+    run.check(workflow.resource_settings.cores, os.environ)
 if workflow.is_main_process and not workflow.output_settings.dryrun:
     run.announce()
 if workflow.is_main_process:

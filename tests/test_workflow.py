@@ -377,7 +377,7 @@ def test_a_corrupted_raw_file_is_caught_and_named(tmp_path: Path) -> None:
     raw.mkdir(parents=True)
     (raw / "compas-scores-two-years.csv").write_text("id,name\n1,nobody\n")
     # With the profile that a user has, the terminal shows the last lines of a failed job's log.
-    shutil.copytree(ROOT / "conf" / "profile" / "local", project / "profiles" / "default")
+    shutil.copytree(ROOT / "profiles" / "default", project / "profiles" / "default")
     run = snakemake(project, "data/raw/compas/manifest.json", source="auto")
     assert run.returncode != 0
     assert "compas-scores-two-years.csv" in run.stdout + run.stderr

@@ -290,6 +290,11 @@ class Workflow:
         if workflow.local_exec and not workflow.touch and len(jobs) >= warm.WORTHWHILE:
             warm.start(os.environ)
 
+    def check(self, cores: int | None, environment: Mapping[str, str]) -> None:
+        """Raise InvalidInput for a run without a core and for a mirror that does not exist."""
+        invocation.check_cores(cores)
+        availability.check_mirror(environment, self.source)
+
     def announce(self) -> None:
         """Record the owner of this run in its folder. Snakemake's lock does not name it."""
         from pipeline.workflow import resume
