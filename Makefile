@@ -51,7 +51,8 @@ SNAKEMAKE = $(ACTIVE) SCALE="$(SCALE)" STUDY="$(filter-out all,$(STUDY))" snakem
 TARGETS ?=
 UNLOCK    = $(BIN)/python -m pipeline.workflow.resume
 # If data have to be downloaded, they are fetched first. The plan of the other jobs then leaves out unavailable data sets.
-KNOW_DATA = $(BIN)/python -m pipeline.workflow.availability || $(SNAKEMAKE) --until fetch
+# Status 2: only a download can tell.
+KNOW_DATA = $(BIN)/python -m pipeline.workflow.availability || { test $$? -eq 2 && $(SNAKEMAKE) --until fetch; }
 
 .DEFAULT_GOAL := help
 .PHONY: help reproduce unlock sweep report reference figures gallery fetch test slow soak test-cluster test-cluster-short lint types docs check resume clean lock dist test-lowest

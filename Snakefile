@@ -17,6 +17,8 @@ python = sys.executable
 
 run = Workflow.of(config, os.environ)
 run.isolate(os.environ)
+if workflow.is_main_process:
+    run.check(workflow.resource_settings.cores, os.environ)
 if workflow.is_main_process and not workflow.output_settings.dryrun:
     run.announce()
 if workflow.is_main_process:

@@ -66,7 +66,7 @@ def test_the_layout_lists_every_package_and_module_of_a_layer(layer: str) -> Non
 
 def test_the_layout_lists_every_folder_at_the_top() -> None:
     folders = {f"{path.parts[0]}/" for path in committed() if len(path.parts) > 1}
-    for name in folders - {".ci/", ".github/", "results/", "profiles/"}:
+    for name in folders - {".ci/", ".github/", "results/"}:
         assert re.search(rf"(?<![\w/]){re.escape(name)}", LAYOUT), name
 
 

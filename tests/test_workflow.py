@@ -38,9 +38,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.workflow, pytest.mark.xdist_group("w
 
 
 def snakemake(
-    project: Path, *arguments: str, source: str = "twin", study: str = ""
+    project: Path, *arguments: str, source: str = "twin", study: str = "", datasets: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    command, asked = ["snakemake", "--cores", "2", *arguments], environment(project, STUDY=study, DATA_SOURCE=source)
+    command = ["snakemake", "--cores", "2", *arguments]
+    asked = environment(project, STUDY=study, DATA_SOURCE=source, DATASETS=datasets)
     return subprocess.run(command, cwd=project, env=asked, capture_output=True, text=True)
 
 
@@ -234,6 +235,17 @@ def test_a_sweep_is_one_file_and_gives_rows_a_summary_and_a_figure(finished: Pat
         path.unlink()
 
 
+def test_a_run_of_some_data_sets_draws_their_artefacts_and_names_the_others(finished: Path) -> None:
+    """The copy has no reference that supplies the others."""
+    succeeded(finished, study=STUDY, datasets="adult compas")
+    made = json.loads((finished / "results" / "tables" / STUDY / "index.json").read_text())["artefacts"]
+    absent = {one["name"]: one["absent"] for one in made if one["absent"]}
+    assert absent.keys() == {"table_validity", "figure_1", "figure_3"}
+    assert all("Simulated" in reason for reason in absent.values())
+    assert "DATASETS leaves out Simulated" in (finished / "results" / "report.html").read_text()
+    succeeded(finished)
+
+
 def test_hydra_alone_trains_into_a_folder_of_its_own(finished: Path) -> None:
     command = [sys.executable, "-m", "pipeline.stages.train", "-m", "method=baseline", "dataset=compas", "scale=smoke"]
     told: dict[str, Any] = {"cwd": finished, "env": environment(finished, STUDY=STUDY)}
@@ -365,7 +377,7 @@ def test_a_corrupted_raw_file_is_caught_and_named(tmp_path: Path) -> None:
     raw.mkdir(parents=True)
     (raw / "compas-scores-two-years.csv").write_text("id,name\n1,nobody\n")
     # With the profile that a user has, the terminal shows the last lines of a failed job's log.
-    shutil.copytree(ROOT / "conf" / "profile" / "local", project / "profiles" / "default")
+    shutil.copytree(ROOT / "profiles" / "default", project / "profiles" / "default")
     run = snakemake(project, "data/raw/compas/manifest.json", source="auto")
     assert run.returncode != 0
     assert "compas-scores-two-years.csv" in run.stdout + run.stderr

@@ -13,8 +13,8 @@ import pandas as pd
 
 from fairness_audits.results.style import paper
 from pipeline.report import comparison, registry
-from pipeline.report.inputs import Inputs, identified
-from pipeline.report.stamp import Picture
+from pipeline.report.inputs import Inputs, NotRun, identified
+from pipeline.report.stamp import Picture, Stamp
 from pipeline.report.table import StampedTable
 
 Artefact: TypeAlias = StampedTable | Picture
@@ -40,11 +40,18 @@ def _study(inputs: Inputs) -> Any:
 
 
 def build(name: str, inputs: Inputs, found: pd.DataFrame | None = None) -> Artefact:
-    """Make one artefact with its caption. Artefacts with a parameter ``found`` receive it, see :func:`compared`."""
+    """Make one artefact with its caption. Artefacts with a parameter ``found`` receive it, see :func:`compared`.
+
+    If the run omits the points of the artefact, the artefact says so.
+    """
     recipe = registry.find(inputs.study, name)
     comparison = {"found": found} if "found" in inspect.signature(recipe.make).parameters else {}
     with paper():
-        made: Artefact = recipe.make(inputs, **comparison)
+        try:
+            made: Artefact = recipe.make(inputs, **comparison)
+        except NotRun as reason:
+            of = Picture if registry.kind(name) == "figure" else StampedTable
+            made = of.nothing("Not run.", Stamp(inputs.scale, ()), str(reason))
         if isinstance(made, Picture):
             made.finish()
     return replace(made, caption=recipe.caption)

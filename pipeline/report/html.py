@@ -125,7 +125,8 @@ def _artefact(name: str, made: Artefact, names: list[str]) -> dict[str, Any]:
         "emphatic": made.stamp.emphatic,
         "folded": len(made.rows) if isinstance(made, StampedTable) and len(made.rows) > LONG else 0,
         "html": "".join(map(typeset.html, made.parts())) if isinstance(made, StampedTable) else "",
-        **{key: "" if table else getattr(made, key) for key in ("alternative", "absent")},
+        "alternative": "" if isinstance(made, StampedTable) else made.alternative,
+        "absent": made.absent,
     }
 
 

@@ -10,15 +10,20 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.style import in_order
 from fairness_audits.values import Classifier
 from pipeline.report import labels as w
-from pipeline.report import reduction, selection
+from pipeline.report import reduction, registry, selection
 from pipeline.report.stamp import Stamp
 from pipeline.values import AuditResult, DatasetSummary
 
 Made = TypeVar("Made")
+
+
+class NotRun(ValueError):
+    """Points that a run leaves out, or whose data are missing. The text is the reason."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +31,9 @@ class Inputs:
     """Tidy rows, summaries of data sets, classifiers, audits and the resolved configuration of a study.
 
     ``config`` has ``experiment`` (the study's declaration), ``sections`` (the resolved dataset, method, audit and
-    repetitions of each audit file) and ``published`` (the same at the published scale). ``datasets``, ``classifiers``
-    and ``audits`` have the keys of the points, see :class:`Keys`.
+    repetitions of each audit file) and ``published`` (the same at the published scale), and the points of the grid that
+    the run omits: ``left_out``, and ``not_chosen`` for other data sets than the chosen ones. ``datasets``,
+    ``classifiers`` and ``audits`` have the keys of the points, see :class:`Keys`.
     """
 
     study: str
@@ -44,7 +50,10 @@ class Inputs:
         return selection.by_statistic(self.rows)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rows", identified(self.rows))
+        # A column that only omitted audits write is empty in the rows of the others.
+        partial = any(self.config.get(key) for key in ("left_out", "not_chosen"))
+        missing = [name for name in registry.columns(self.study) if name not in self.rows] if partial else []
+        object.__setattr__(self, "rows", identified(self.rows.assign(**dict.fromkeys(missing, np.nan))))
 
     @cached_property
     def points(self) -> list[dict[str, Any]]:
@@ -67,17 +76,48 @@ class Inputs:
     def select(self, **setting: str | float) -> pd.DataFrame:
         """Select the rows with these settings.
 
-        Raises ValueError if there are none. The message names the setting without rows and the values that exist.
+        Raises NotRun if there are none because the run omits them, otherwise ValueError. The message names the setting
+        without rows and the values that exist.
         """
         rows = self._by_statistic.get(str(setting["statistic"]), self.rows) if "statistic" in setting else self.rows
-        found = selection.select(rows, setting)
+        place = [str(setting.get(key, "")) for key in ("block", "dataset")]
+        try:
+            found = selection.select(rows, setting)
+        except InvalidInput as error:
+            raise self.absence(error, *place) from error
         if found.empty:
             described = ", ".join(f"{key} {value}" for key, value in setting.items())
-            raise ValueError(
+            problem = (
                 f"study {self.study!r} has no rows for {described}: missing is "
                 f"{selection.explain_absence(self.rows, setting)}. Run the audits of that block and collect again"
             )
+            raise self.absence(problem, *place)
         return found
+
+    def absence(
+        self, problem: ValueError | str, block: str | Iterable[str] = (), dataset: str | Iterable[str] = ()
+    ) -> ValueError:
+        """Return the error for missing numbers of these blocks and data sets, by default of all.
+
+        It is NotRun if the run omits such points or their data are missing, otherwise the ``problem``.
+        """
+        blocks, datasets = _several(block), [name.split("@")[0] for name in _several(dataset)]
+
+        def omitted(key: str) -> list[str]:
+            places = [place for place in self.config.get(key, ()) if not blocks or place["block"] in blocks]
+            names = sorted({place["dataset"] for place in places})
+            return [name for name in names if not datasets or name in datasets]
+
+        lost = sorted(set(self.rows.loc[self.rows["origin"] == "absent", "dataset"]))
+        reasons = {
+            "the data of {} are missing": [name for name in lost if not datasets or name in datasets],
+            "DATASETS leaves out {}": omitted("not_chosen"),
+            f"this run leaves out {', '.join(blocks) or 'parts'} of {{}}": omitted("left_out"),
+        }
+        told = [reason.format(w.datasets_named(names)) for reason, names in reasons.items() if names]
+        if told:
+            return NotRun(f"Not run: {'; '.join(told)}.")
+        return ValueError(problem) if isinstance(problem, str) else problem
 
     def values(self, **setting: str | float) -> pd.Series:
         """Select one value per repetition.
@@ -100,7 +140,7 @@ class Inputs:
     ) -> Stamp:
         """Return the stamp of an artefact of the whole study or of some blocks, data sets or maps.
 
-        The stamp omits reductions of other data sets and maps. Raises ValueError if there are no rows.
+        The stamp omits reductions of other data sets and maps. Raises NotRun or ValueError if there are no rows.
         """
         wanted = {"block": _several(block), "dataset": _several(dataset), "transport": _several(maps)}
         wanted = {key: names for key, names in wanted.items() if names}
@@ -108,7 +148,7 @@ class Inputs:
         keep = np.logical_and.reduce([every, *(self.rows[key].isin(names) for key, names in wanted.items())])
         if not keep.any():
             described = " and ".join(f"{key} {names}" for key, names in wanted.items())
-            raise ValueError(f"study {self.study!r} has no rows of {described}")
+            raise self.absence(f"study {self.study!r} has no rows of {described}", block, dataset)
         reduced = [r for r in self.reductions if all(getattr(r, key) in names for key, names in wanted.items())]
         return Stamp.of(self.rows[keep], reduced)
 

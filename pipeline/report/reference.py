@@ -140,9 +140,9 @@ def parts(inputs: Inputs) -> list[str]:
     return sorted({section["part"] for section in inputs.config["sections"].values()})
 
 
-def left_out(inputs: Inputs, but: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """Return the points of the grid that were not run, except those of some parts."""
-    return [one for one in inputs.config.get("left_out", ()) if one["part"] not in but]
+def left_out(inputs: Inputs, but: Iterable[str] = (), key: str = "left_out") -> list[dict[str, Any]]:
+    """Return the points of the grid that were not run, except those of some parts, see :class:`Inputs`."""
+    return [one for one in inputs.config.get(key, ()) if one["part"] not in but]
 
 
 def joined(run: Inputs, earlier: Inputs) -> Inputs:
@@ -165,12 +165,15 @@ def joined(run: Inputs, earlier: Inputs) -> Inputs:
     network = ("/" + rows["model"]).fillna("") if "model" in rows else ""
     rows = rows[~(rows["block"] + "/" + rows["dataset"] + network).isin(own)]
     scale = enumerated(sorted({*rows["scale"], run.scale}))
-    omitted = left_out(earlier, but=own)
-    only_ours = [one for one in left_out(run, but=set(parts(earlier)) - set(own)) if one not in omitted]
+
+    def omitted(key: str) -> list[dict[str, Any]]:
+        theirs = left_out(earlier, own, key)
+        return [*theirs, *(one for one in left_out(run, set(parts(earlier)) - set(own), key) if one not in theirs)]
+
     config = {
         **run.config,
         "scale": {"name": scale},
-        "left_out": [*omitted, *only_ours],
+        **{key: omitted(key) for key in ("left_out", "not_chosen")},
         "sections": sections("sections"),
         "published": sections("published"),
     }

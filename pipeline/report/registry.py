@@ -1,7 +1,8 @@
 """The tables and figures of each study, and the functions that make them.
 
-The package of a study lists its artefacts (``ARTEFACTS``) with the modules that make them. The workflow reads this list
-without importing the modules. A decorator in the module gives a function its caption:
+The package of a study lists its artefacts (``ARTEFACTS``) with the modules that make them, and the columns of its rows
+(``COLUMNS``). The workflow reads these lists without importing the modules. A decorator in the module gives a function
+its caption:
 
     @artefact("How stable each map is.")
     def figure_2(inputs: Inputs) -> Picture:
@@ -33,7 +34,7 @@ class Declared:
     @property
     def kind(self) -> str:
         """Return ``table`` or ``figure``."""
-        return "figure" if self.name.startswith("figure") else "table"
+        return kind(self.name)
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,11 @@ def declared(study: str) -> tuple[Declared, ...]:
     return tuple(found)
 
 
+def columns(study: str) -> list[str]:
+    """Return the columns that the rows of a study have if all its parts were run."""
+    return str(getattr(importlib.import_module(f"pipeline.report.{study}"), "COLUMNS", "")).split()
+
+
 def find(study: str, name: str) -> Recipe:
     """Return the recipe of an artefact. Raises InvalidInput, with the nearest name, if the study does not have it."""
     known = {each.name: each for each in declared(study)}
@@ -96,6 +102,11 @@ def find(study: str, name: str) -> Recipe:
         problem, remedy = f"{known[name].module} does not make {name}", "Decorate a function there with artefact()"
         raise InvalidInput(problem, source=known[name].module, option=name, remedy=remedy)
     return _recipes[known[name]]
+
+
+def kind(name: str) -> str:
+    """Return the kind of an artefact, ``table`` or ``figure``."""
+    return "figure" if name.startswith("figure") else "table"
 
 
 def label(name: str, names: list[str]) -> str:

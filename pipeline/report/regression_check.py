@@ -40,9 +40,7 @@ def regression_check(run: Inputs, reference: Inputs) -> pd.DataFrame:
     ours, theirs = (_point_columns(inputs.rows) for inputs in (run, reference))
     keys = sorted((set(ours.columns) & set(theirs.columns)) - APART)
     # If one side lacks a setting, only rows of the other side without that setting are comparable.
-    for rows, other in ((ours, theirs), (theirs, ours)):
-        for name in set(rows.columns) - set(other.columns) - APART:
-            rows.drop(rows.index[rows[name].notna()], inplace=True)
+    ours, theirs = _without_other_settings(ours, theirs), _without_other_settings(theirs, ours)
     moved = _moved(run, reference)
     lines = []
     groups = dict(iter(theirs.groupby(list(POINT), dropna=False, observed=True)))
@@ -73,13 +71,19 @@ def _tested(lines: pd.DataFrame) -> str:
 
 
 def _point_columns(rows: pd.DataFrame) -> pd.DataFrame:
-    found = rows[rows["value"].notna() & (rows["origin"] != "absent")].copy()
+    found = rows[rows["value"].notna() & (rows["origin"] != "absent")].dropna(axis=1, how="all")
     if "transport" not in found:
         found["transport"] = ""
     for name in found.columns:
         if not pd.api.types.is_numeric_dtype(found[name]):
             found[name] = found[name].astype(object).where(found[name].notna(), "").astype(str)
     return found
+
+
+def _without_other_settings(rows: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows that have none of the settings that the ``other`` rows lack."""
+    lacking = rows[sorted(set(rows.columns) - set(other.columns) - APART)]
+    return rows[~(lacking.notna() & (lacking != "")).any(axis=1)]
 
 
 def _moved(run: Inputs, reference: Inputs) -> set[tuple[str, ...]]:

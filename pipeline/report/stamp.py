@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
+from typing import Any
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairness_audits.messages import enumerated
 from fairness_audits.results.formats import sentence
-from fairness_audits.results.style import print_stamp
+from fairness_audits.results.style import WARNING, new_figure, print_stamp
 from pipeline.report import labels as w
 from pipeline.report.reduction import Reduction
 
@@ -85,6 +88,17 @@ class Stamp:
         return enumerated(words.get(origin, f"{origin} data") for origin in present or self.origins)
 
 
+LETTERS, LINE = 100, 0.17
+"""Letters in a line of text across the page, and its height in inches."""
+
+
+def say(axes: Axes, text: str) -> None:
+    """Print the reason into a panel without numbers."""
+    axes.set_axis_off()
+    style: Any = {"ha": "center", "va": "center", "transform": axes.transAxes, "fontsize": 7.5, "wrap": True}
+    axes.text(0.5, 0.5, text, color=WARNING, **style)
+
+
 @dataclass(frozen=True)
 class Picture:
     """A drawn figure. ``alternative`` describes it for people who cannot see it.
@@ -99,6 +113,14 @@ class Picture:
     notes: tuple[str, ...] = ()
     absent: str = ""
     caption: str = ""
+
+    @classmethod
+    def nothing(cls, title: str, stamp: Stamp, why: str) -> Picture:
+        """Return a figure without a drawing that is as high as the reason."""
+        lines = wrap(why, LETTERS)
+        figure = new_figure(max(1.0, LINE * (len(lines) + 1)))
+        say(figure.subplots(), "\n".join(lines))
+        return cls(figure, title, stamp, f"No drawing: {why}", absent=why)
 
     def finish(self) -> None:
         """Print the stamp into the figure's margin and fix the layout for all formats."""

@@ -22,12 +22,19 @@ class StampedTable(table.Table):
     """A table with its stamp.
 
     ``published`` maps a row (its labels, joined by ``: ``) and a column key to the published number and its mark. On
-    the page, a new table with the same labels begins at each group of columns in ``split``.
+    the page, a new table with the same labels begins at each group of columns in ``split``. If there are no numbers,
+    ``absent`` gives the reason in one line, and the page shows this line instead of a table.
     """
 
     stamp: Stamp
     published: Mapping[tuple[str, str], tuple[Estimate, str]] = field(default_factory=dict)
     split: tuple[str, ...] = ()
+    absent: str = ""
+
+    @classmethod
+    def nothing(cls, title: str, stamp: Stamp, why: str) -> "StampedTable":
+        """Return a table with nothing but the reason."""
+        return cls(labels("reason"), (Row((why,)),), title=title, stamp=stamp, absent=why)
 
     def printed(self) -> table.Table:
         """Return the table with each published number after ours, and the stamp as the last notes."""

@@ -1,6 +1,6 @@
 """Availability of the raw files of data sets before anything is fetched.
 
-``python -m pipeline.workflow.availability`` exits with status 1 if only a download can tell whether data are available.
+``python -m pipeline.workflow.availability`` exits with status 2 if only a download can tell whether data are available.
 `make reproduce` then fetches first and plans the rest without the data that are unavailable.
 """
 
@@ -13,11 +13,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from fairness_audits.errors import InvalidInput
 from pipeline.workflow.plugins import load
 
 RAW = Path("data/raw")
 RECORD = "manifest.json"
 MIRROR = "DATA_MIRROR"
+WAIT = 20
+"""Seconds to wait for the answer of a mirror."""
 DATA_SOURCES = ("auto", "official", "twin")
 """Values of ``DATA_SOURCE``."""
 SUBSTITUTES = ("twin", "absent", "re-encoded")
@@ -77,6 +80,25 @@ def folders(raw: Path) -> list[Path]:
     return [raw, *([Path(mirror) / raw.name, Path(mirror)] if mirror and "://" not in mirror else [])]
 
 
+def check_mirror(environment: Mapping[str, str], source: str) -> None:
+    """Raise InvalidInput if the mirror does not exist. Otherwise a misspelt name would give twins for official data."""
+    mirror = environment.get(MIRROR, "")
+    if not mirror or source == "twin":
+        return
+    problem = "" if "://" in mirror or Path(mirror).is_dir() else "there is no such folder"
+    if "://" in mirror:
+        import requests
+
+        try:
+            # Any answer will do: an address can have the files without a page of its own.
+            requests.head(mirror, timeout=WAIT)
+        except requests.RequestException as error:
+            problem = f"the address does not answer ({type(error).__name__})"
+    if problem:
+        remedy = f"Correct {MIRROR}, or unset it to do without a mirror"
+        raise InvalidInput(f"{MIRROR}={mirror}: {problem}", source=mirror, option=MIRROR, remedy=remedy)
+
+
 def status(kind: str, source: str, raw: Path) -> str:
     """Return ``"there"``, ``"absent"``, or ``"undecided"`` if only a download can tell.
 
@@ -120,11 +142,15 @@ def superseded(kind: str, raw: Path) -> bool:
 
 
 def main(environment: Mapping[str, str]) -> int:
-    """Return 1 if the status of a data set is undecided, otherwise 0."""
+    """Return 2 if the status of a data set is undecided, otherwise 0. Exit with status 1 for a wrong mirror."""
     source = environment.get("DATA_SOURCE") or "auto"
+    try:
+        check_mirror(environment, source)
+    except InvalidInput as error:
+        sys.exit(str(error))
     kinds = [path.stem for path in Path(__file__).parents[1].joinpath("datasets").glob("*.py")]
     modules = [kind for kind in kinds if hasattr(load("dataset", kind), "prepare")]
-    return int(any(status(kind, source, RAW / kind) == "undecided" for kind in modules))
+    return 2 * any(status(kind, source, RAW / kind) == "undecided" for kind in modules)
 
 
 if __name__ == "__main__":

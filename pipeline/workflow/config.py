@@ -129,16 +129,20 @@ class Workflow:
         """Return the parameters of the tables and figures of a study.
 
         They are its declaration, all resolved sections, and the same sections at the published scale without the user's
-        settings. The stamps of the artefacts state the difference. ``left_out`` lists the points of the grid that this
-        run omits, if any. ``names`` maps files to the names in the report.
+        settings. The stamps of the artefacts state the difference. ``left_out`` and ``not_chosen`` list the points of
+        the grid that this run omits, if any: of its own data sets, and of others. ``names`` maps files to the names in
+        the report.
         """
         scale = composition.section(self.conf, "scale", self.scale)
         points = self.points(study)
-        omitted = [p for p in self.selection.declared(study, self.selection.datasets) if p not in set(points)]
+        omitted: dict[str, list[dict[str, Any]]] = {}
         names = ("part", "block", "dataset", "method")
-        places = [{**{name: getattr(p, name) for name in names}, **dict(p.settings)} for p in omitted]
+        for p in self.selection.declared(study):
+            if p not in set(points):
+                key = "left_out" if p.dataset in (self.selection.datasets or {p.dataset}) else "not_chosen"
+                omitted.setdefault(key, []).append({**{name: getattr(p, name) for name in names}, **dict(p.settings)})
         return {
-            **({"left_out": places} if places else {}),
+            **omitted,
             "experiment": composition.experiment(self.conf, study),
             "scale": {key: scale[key] for key in ("name", "description") if key in scale},
             "sections": _sections(self._resolver, points),
@@ -231,19 +235,14 @@ class Workflow:
         return bool(grid) and grid == {point.part for point in self.selection.declared(study, datasets)}
 
     def fill_option(self, study: str) -> str:
-        """Return the option that takes the parts that this run leaves out from the reference of the study.
+        """Return the option that takes the parts that this run leaves out from the reference of the study, if there.
 
-        The reference may be of an earlier grid that had them. Raises InvalidInput if it does not hold them.
+        The reference may be of an earlier grid that had them. What it does not have is drawn as not run.
         """
         points, every = self.points(study), self.selection.run(study)
-        if points == every:
-            return ""
         left_out = {point.part for point in every} - {point.part for point in points}
-        if study not in self.referenced and not left_out <= _recorded(study, ROOT):
-            problem = f"FINISHED or DATASETS leaves out parts of {study}, which has no reference that supplies them"
-            remedy = "Run the whole study, or choose other studies with STUDY"
-            raise InvalidInput(problem, option="study", remedy=remedy)
-        return f"--fill-from {REFERENCES}/{study}"
+        held = points != every and (study in self.referenced or left_out & _recorded(study, ROOT))
+        return f"--fill-from {REFERENCES}/{study}" if held else ""
 
     def regression_option(self, study: str) -> str:
         """Return the option that compares the run with the reference of the study, if it has one."""
@@ -296,6 +295,11 @@ class Workflow:
         from pipeline.workflow.isolation import isolate
 
         isolate(environment, root)
+
+    def check(self, cores: int | None, environment: Mapping[str, str]) -> None:
+        """Raise InvalidInput for a run without a core and for a mirror that does not exist."""
+        invocation.check_cores(cores)
+        availability.check_mirror(environment, self.source)
 
     def announce(self) -> None:
         """Record the owner of this run in its folder. Snakemake's lock does not name it."""

@@ -52,6 +52,12 @@ def yes_or_no(name: str, text: str) -> bool:
     return word in ("yes", "true")
 
 
+def check_cores(cores: int | None) -> None:
+    """Raise InvalidInput without a core: Snakemake would wait for one forever. None leaves the limit to a cluster."""
+    if cores is not None and cores < 1:
+        raise InvalidInput(f"CORES={cores}: no job could start", option="cores", remedy="Give at least one core")
+
+
 def sweeps_among(words: Iterable[str], sweeps: Sequence[str], scale: str) -> list[str]:
     """Return the sweeps whose summaries are among the ``words`` of a command line.
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from fairness_audits.errors import InvalidInput
@@ -50,12 +51,28 @@ def prepared(
         several = hasattr(module, "ALTERNATIVES") or hasattr(module, "recognised")
         rows = module.parse(paths[0].parent, *([paths[0].name] if several else []))
     dataset = module.prepare(rows, config, generators("prepare", kind, repetitions=repetitions), origin)
+    check(dataset)
     # Check again: the files must not have changed while they were read.
     paths = [_unchanged(file) for file in files]
     # Images that are identified by their pixels have the same checksums in every file format.
     content = manifest.get("content")
     checksums = content or {path.name: file["sha256"] for path, file in zip(paths, files, strict=True)}
     return replace(dataset, name=section["name"], checksums=checksums)
+
+
+def check(dataset: Dataset | ImageDataset) -> None:
+    """Raise InvalidInput for rows that a split both trains and tests on, and for features of the same name."""
+    for repetition, (train, test) in enumerate(zip(dataset.train, dataset.test, strict=True)):
+        if len(both := np.intersect1d(train, test)):
+            problem = f"Split {repetition} of {dataset.name!r} trains and tests on the same {len(both):,} rows"
+            remedy = "Make the training and test rows of each split disjoint"
+            raise InvalidInput(
+                f"{problem} (first: row {both[0]})", source=dataset.name, row=int(both[0]), remedy=remedy
+            )
+    names = dataset.feature_names if isinstance(dataset, Dataset) else ()
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        problem = f"{dataset.name!r} has several features of the name {', '.join(map(repr, twice))}"
+        raise InvalidInput(problem, source=dataset.name, column=twice[0], remedy="Give each feature its own name")
 
 
 def _unchanged(file: Mapping[str, Any]) -> Path:

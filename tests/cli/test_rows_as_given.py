@@ -214,7 +214,11 @@ FILES: dict[str, tuple[list[str], Any, tuple[str, ...]]] = {
     "codes that are text": (["01", "02", "10", "3"], encoded(), ("--text", "code")),
     "booleans and gaps": (["True", "False", "", "True"], encoded(), ()),
     "missing text": (["NA", "x", "y", "null"], encoded(), ()),
-    "categories of whole numbers": (["1", "2", "10", "3"], lightgbm.LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1), ()),
+    "categories of whole numbers": (
+        ["1", "2", "10", "3"],
+        lightgbm.LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1),
+        (),
+    ),
     "the same as text": (
         ["1", "2", "10", "3"],
         lightgbm.LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1),

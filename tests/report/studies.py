@@ -87,6 +87,48 @@ def configured(inputs: Inputs, group: str, key: str, value: Any, block: str = ""
     return replace(inputs, config={**inputs.config, "sections": sections})
 
 
+def only(inputs: Inputs, dataset: str = "", block: str = "") -> Inputs:
+    """A run at the laptop scale of one data set, of one block, or of one block of one data set.
+
+    It was to run this data set alone, and left out its other blocks. Columns that its audits do not write are missing.
+    Raises LookupError if there is no such part.
+    """
+
+    def asked(section: Mapping[str, Any]) -> bool:
+        own_block, own_dataset, *_ = section["id"]
+        return dataset in ("", own_dataset.split("@")[0]) and block in ("", own_block)
+
+    sections = {path: one for path, one in inputs.config["sections"].items() if asked(one)}
+    published = {path: one for path, one in inputs.config["published"].items() if asked(one)}
+    omitted: dict[str, list[dict[str, str]]] = {"left_out": [], "not_chosen": []}
+    for one in inputs.config["sections"].values():
+        if not asked(one):
+            own_block, own_dataset, *_ = one["id"]
+            own_dataset = own_dataset.split("@")[0]
+            key = "left_out" if dataset in ("", own_dataset) else "not_chosen"
+            place = {"part": one["part"], "block": own_block, "dataset": own_dataset, "method": one["method"]["name"]}
+            place |= {"method.model": one["method"]["model"]} if "model" in one["method"] else {}
+            omitted[key] += [] if place in omitted[key] else [place]
+    rows = inputs.rows[(inputs.rows["dataset"] == dataset) | (dataset == "")]
+    rows = rows[(rows["block"].isin([one["id"][0] for one in sections.values()]))]
+    run = replace(
+        inputs, scale="laptop", rows=rows.assign(scale="laptop").dropna(axis=1, how="all"),
+        config={**inputs.config, **omitted, "sections": sections, "published": published},
+    )  # fmt: skip
+    keys = [point["keys"] for point in run.points]
+    if not keys:
+        raise LookupError(f"{inputs.study} has no {block} {dataset}")
+    assert len(keys) < len(inputs.points)
+
+    def of(values: Mapping[str, Any], kind: str) -> dict[str, Any]:
+        return {key: one for key, one in values.items() if key in {getattr(k, kind) for k in keys}}
+
+    return replace(
+        run, datasets=of(inputs.datasets, "dataset"), audits=of(inputs.audits, "audit"),
+        classifiers=of(inputs.classifiers, "classifier"),
+    )  # fmt: skip
+
+
 @functools.cache
 def usual(study: str) -> Inputs:
     """The study at the scale of its reference, as if of official data alone; nobody changes it."""

@@ -17,15 +17,20 @@ from fairness_audits.results import style, typeset
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.values import Provenance
 from pipeline.io import load_published
-from pipeline.report import artefacts, registry
+from pipeline.report import artefacts, claims, html, reference, registry
 from pipeline.report.comparison import check_published, compare
 from pipeline.report.reduction import Reduction, reductions
+from pipeline.report.regression_check import regression_check
 from pipeline.report.selection import explain_absence, parse_setting, select, text_of
-from pipeline.workflow.config import Workflow
+from pipeline.stages import collect
+from pipeline.stages.artefacts import decided
+from pipeline.workflow.composition import points
+from pipeline.workflow.config import CONF, Workflow
 from tests.errors import invalid
 from tests.report import studies
 from tests.report.studies import PUBLISHED_SIZE, REFERENCES
 
+KINDS = ("block", "dataset")
 PUBLISHED = [
     *(("individual_fairness", f"table_{n}") for n in range(1, 5)),
     ("permutation_tests", "table_1"),
@@ -128,6 +133,67 @@ def test_a_setting_that_a_reference_alone_has_is_not_shown() -> None:
     older = {path: {**each, "audit": {**each["audit"], "of_old": 1}} for path, each in usual.config["sections"].items()}
     table = studies.build("table_settings", replace(usual, config={**usual.config, "sections": older}))
     assert table.rows == studies.build("table_settings", usual).rows
+
+
+# Whatever part of a study a user runs, what can be drawn is drawn. The rest says why it is missing.
+
+
+PARTS = sorted(
+    {(study, kind, getattr(one, kind)) for study in REFERENCES for one in points(CONF, study) for kind in KINDS}
+)
+
+
+@pytest.mark.parametrize(
+    ("study", "kind", "name"),
+    [pytest.param(*part, marks=pytest.mark.slow if part[1] == "block" else ()) for part in PARTS],
+)
+def test_a_part_of_a_study_alone_is_compared_decided_and_drawn(study: str, kind: str, name: str) -> None:
+    whole = studies.reference(study)
+    try:
+        run = studies.only(whole, **{kind: name})
+    except LookupError:
+        pytest.skip("the reference does not have this part")
+    found = artefacts.compared(run, studies.published(study))
+    made = {one.name: artefacts.build(one.name, run, found) for one in registry.declared(study)}
+    for one in made.values():
+        studies.check(one)
+    if kind == "dataset" and name != "adience":
+        assert len(regression_check(run, whole))
+    told = claims.lines(decided(run, [f"data/published/claims/{study}.yaml"]))
+    page = html.describe(run, made, found, told)
+    absent = [one["name"] for one in page["artefacts"] if one["absent"]]
+    assert len(absent) < len(made) or kind == "block"
+    assert set(absent) == {name for name, one in made.items() if one.absent}
+
+
+def test_what_a_run_leaves_out_is_named_and_is_no_evidence_but_comes_from_the_reference() -> None:
+    study = "individual_fairness"
+    whole, run = studies.reference(study), studies.only(studies.reference(study), "compas")
+    said = {"table_1": "DATASETS leaves out Adult", "figure_1": "DATASETS leaves out Simulated"}
+    for name, why in said.items():
+        made = artefacts.build(name, run)
+        assert why in made.absent
+        assert made.stamp.scale == "laptop"
+    filled = reference.joined(run, whole)
+    for name in said:
+        assert not artefacts.build(name, filled).absent
+    assert not filled.config["not_chosen"]
+    lists = [f"data/published/claims/{study}.yaml"]
+    outcomes = [{one.says: one.outcome for one in decided(each, lists)} for each in (run, filled)]
+    ours = {claim for claim, outcome in outcomes[0].items() if outcome != claims.NOT_TESTABLE}
+    assert 0 < len(ours) < len(outcomes[1])
+    # A part that was left out although its data set was chosen.
+    made = artefacts.build("table_4", studies.only(whole, "compas", "sensitivity"))
+    assert "leaves out audit of COMPAS" in made.absent
+
+
+@pytest.mark.parametrize("study", REFERENCES)
+def test_the_columns_of_a_study_are_listed_for_runs_that_lack_some(study: str) -> None:
+    rows = studies.reference(study).rows
+    listed = {*collect.FIRST, *registry.columns(study)}
+    assert listed | {"given"} >= set(rows.columns)
+    run = studies.only(studies.reference(study), dataset=str(rows["dataset"].iloc[0]))
+    assert set(run.rows.columns) >= listed
 
 
 # Which rows a setting selects, and what a run has reduced.

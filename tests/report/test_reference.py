@@ -29,6 +29,7 @@ from pipeline.workflow.sweep import Figure
 from tests.builders import dataset as made_of
 from tests.builders import image_dataset
 from tests.errors import invalid
+from tests.report import studies
 
 NOWHERE: dict[str, Any] = {"study": "s", "runs": []}
 RAN: dict[str, Any] = {"commit": "c", "machine": {"processor": "p"}, "versions": {}}
@@ -164,31 +165,8 @@ def test_verdicts_are_those_of_the_run_and_what_nothing_reads_is_not_kept(
     pd.testing.assert_frame_equal(verdicts(compared(again, published)), verdicts(compared(inputs, published)))
 
 
-def only(inputs: Inputs, dataset: str, block: str = "") -> Inputs:
-    """A run at the laptop scale of one data set, or of one block of it; its other blocks were left out."""
-    sections = {
-        path: one
-        for path, one in inputs.config["sections"].items()
-        if one["id"][1] == dataset and block in ("", one["id"][0])
-    }
-    assert 0 < len(sections) < len(inputs.points)
-    blocks = {one["id"][0] for one in sections.values()}
-    rows = inputs.rows[(inputs.rows["dataset"] == dataset) & inputs.rows["block"].isin(blocks)]
-    omitted = [
-        {"part": f"{point['block']}/{dataset}", "block": point["block"], "dataset": dataset}
-        for point in inputs.points if point["dataset"]["name"] == dataset and point["block"] not in blocks
-    ]  # fmt: skip
-    return replace(
-        inputs, scale="laptop", rows=rows.assign(scale="laptop"),
-        config={**inputs.config, "sections": sections, "left_out": omitted},
-        datasets={dataset: inputs.datasets[dataset]},
-        classifiers={key: one for key, one in inputs.classifiers.items() if key.startswith(f"{dataset}/")},
-        audits={key: inputs.audits[key] for key in ("/".join(one["id"]) for one in sections.values())},
-    )  # fmt: skip
-
-
 def test_the_blocks_that_a_run_leaves_out_are_as_the_reference_has_them(inputs: Inputs) -> None:
-    run = only(inputs, "compas", "audit")
+    run = studies.only(inputs, "compas", "audit")
     others = {part for part in reference.parts(inputs) if part.endswith("/compas")} - {"audit/compas"}
     assert others
     assert run.config["left_out"]
@@ -219,7 +197,7 @@ def test_the_blocks_that_a_run_leaves_out_are_as_the_reference_has_them(inputs: 
 def test_the_datasets_that_a_run_leaves_out_are_as_the_reference_has_them(
     inputs: Inputs, published: pd.DataFrame
 ) -> None:
-    run = only(inputs, "compas")
+    run = studies.only(inputs, "compas")
     again = reference.joined(run, inputs)
     assert [again.stamp(dataset=name).scale for name in ("compas", "adult")] == ["laptop", "extended"]
     assert again.stamp().scale == again.scale == "extended and laptop"
@@ -250,7 +228,7 @@ def test_a_later_run_of_one_block_leaves_the_files_of_the_others_as_they_are(
 ) -> None:
     inputs, folder = recorded
     earlier, _ = reference_store.load_reference(folder)
-    run = only(inputs, "compas", "audit")
+    run = studies.only(inputs, "compas", "audit")
     run = replace(run, rows=run.rows.assign(another="setting"))
     reference_store.save_reference(reference.joined(run, earlier), NOWHERE, tmp_path)
     before, after = ({path.stem: path.read_bytes() for path in (one / "rows").iterdir()} for one in (folder, tmp_path))

@@ -9,15 +9,18 @@ from omegaconf import OmegaConf
 
 from fairness_audits.files import save_json
 from fairness_audits.seeds import generators
+from fairness_audits.values import Dataset
 from pipeline import io
 from pipeline.stages import absent, audit, prepare, train
 from pipeline.stages.report import benchmarks
-from pipeline.workflow import multirun, plugins
-from pipeline.workflow.availability import status
+from pipeline.workflow import availability, multirun, plugins
+from pipeline.workflow.availability import check_mirror, status
 from pipeline.workflow.composition import Point
 from pipeline.workflow.config import Workflow
+from pipeline.workflow.invocation import check_cores
 from pipeline.workflow.paths import STAGES, place
-from pipeline.workflow.preparation import prepared
+from pipeline.workflow.preparation import check, prepared
+from tests.builders import dataset, image_dataset
 from tests.errors import invalid
 
 
@@ -43,6 +46,50 @@ def test_without_files_a_dataset_is_absent_that_nobody_offers_for_download(
     kind: str, source: str, expected: str, tmp_path: Path
 ) -> None:
     assert status(kind, source, tmp_path / kind) == expected
+
+
+@pytest.mark.parametrize("mirror", ["mirrro", "http://127.0.0.1:9/data", "file:/data"])
+def test_a_mirror_that_is_not_there_is_refused(mirror: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with invalid(option="DATA_MIRROR"):
+        check_mirror({"DATA_MIRROR": mirror}, "auto")
+    with pytest.raises(SystemExit, match="DATA_MIRROR"):
+        availability.main({"DATA_MIRROR": mirror})
+    # Twins need no mirror.
+    check_mirror({"DATA_MIRROR": mirror}, "twin")
+    Path("mirrro").mkdir()
+    check_mirror({"DATA_MIRROR": "mirrro"}, "official")
+
+
+def test_a_run_needs_a_core() -> None:
+    with invalid(option="cores"):
+        check_cores(0)
+    check_cores(1)
+    check_cores(None)
+
+
+def splits(train: list[int], test: list[int], *names: str) -> Dataset:
+    """Four people with these features, once split."""
+    label = np.array([0, 1, 0, 1])
+    rows = np.array([train]), np.array([test])
+    return dataset(np.zeros((4, len(names))), label, {"sex": label}, *rows, feature_names=names)
+
+
+def test_a_data_set_whose_splits_overlap_or_whose_features_share_a_name_is_refused() -> None:
+    check(splits([0, 1], [2, 3], "a", "b"))
+    with invalid(source="toy", row=1):
+        check(splits([0, 1], [3, 1], "a", "b"))
+    with invalid(source="toy", column="b"):
+        check(splits([0, 1], [2, 3], "a", "b", "b"))
+    images = {"class": np.array([0, 1, 0, 1])}
+    with invalid(source="toy", row=2):
+        check(image_dataset(np.zeros((4, 1, 2, 2)), images, {"class": ("x", "y")}, 3, test=np.array([[2, 3]])))
+
+
+def test_the_default_profile_is_a_file_and_goes_on_after_a_failure() -> None:
+    profile = Path("profiles", "default", "config.yaml")
+    assert not any(path.is_symlink() for path in (profile, *profile.parents))
+    assert "keep-going: true" in profile.read_text().splitlines()
 
 
 def test_a_file_in_the_raw_folder_or_the_mirror_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -185,7 +185,10 @@ def test_a_run_of_some_datasets_has_their_points_alone_and_the_reference_has_the
     assert [some.points(sweep) for sweep in some.sweeps] == [whole.points(sweep) for sweep in whole.sweeps]
     faces = Workflow(datasets=["utkface"])
     assert faces.studies == ("robustness_bias",)
-    assert {place["dataset"] for place in faces.artefacts("robustness_bias")["left_out"]} == {"utkface"}
+    told = faces.artefacts("robustness_bias")
+    assert {place["dataset"] for place in told["left_out"]} == {"utkface"}
+    others = {point.dataset for point in points(CONF, "robustness_bias")} - {"utkface"}
+    assert {place["dataset"] for place in told["not_chosen"]} == others
 
 
 def test_a_reference_of_an_earlier_grid_supplies_the_parts_that_it_holds(
@@ -197,13 +200,9 @@ def test_a_reference_of_an_earlier_grid_supplies_the_parts_that_it_holds(
     monkeypatch.setattr(Workflow, "has_reference", lambda *_: False)
     others = sorted({p.part for p in Workflow().points(study)} - {p.part for p in some.points(study)})
     manifest = tmp_path / "data" / "reference" / study / "manifest.json"
-    for grid, enough in ((["power/none", *others], True), (["power/none", *others[1:]], False)):
+    for grid, held in ((["power/none", *others], True), (others[1:], True), (["power/none"], False), ([], False)):
         save_json({"grid": grid}, manifest)
-        if enough:
-            assert some.fill_option(study) == f"--fill-from data/reference/{study}"
-        else:
-            with invalid(option="study"):
-                some.fill_option(study)
+        assert bool(some.fill_option(study)) == held, "what it does not have is drawn as not run"
 
 
 def test_what_is_finished_of_a_run_can_be_looked_at_before_its_end(

@@ -127,7 +127,9 @@ def _measured(inputs: Inputs) -> pd.DataFrame:
     rows = plain(inputs)
     flips = (_flips(rows, measure) for measure in (FLIPTEST, CAUSAL))
     parts = [*_individual(rows), _group(rows), *flips, _distances(rows, inputs)]
-    found = pd.concat([part for part in parts if len(part)], ignore_index=True)
+    if not (some := [part for part in parts if len(part)]):
+        return pd.DataFrame(columns=[*KEYS, "effect", "unfairness", "p", "rejected", "origin"])
+    found = pd.concat(some, ignore_index=True)
     place = [key for key in KEYS if key != "measure"]
     adjusted = found.groupby(place, sort=False)["p"].transform(lambda p: corrected(p.to_numpy(float), "holm"))
     return found.assign(rejected=(adjusted <= LEVEL).astype(float).where(adjusted.notna()))[
@@ -142,8 +144,10 @@ def plain(inputs: Inputs) -> pd.DataFrame:
 
 
 def attributes(inputs: Inputs) -> list[Pair]:
-    """Return the pairs of data set and attribute, in order."""
+    """Return the pairs of data set and attribute, in order. Raises NotRun or ValueError if there are none."""
     found = measured(inputs)
+    if found.empty:
+        raise inputs.absence("the study has no measures")
     return sorted(set(zip(found["dataset"], found["attribute"], strict=True)), key=lambda x: (x[0], KNOWN.index(x[1])))
 
 
@@ -181,6 +185,8 @@ def _individual(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 def _group(rows: pd.DataFrame) -> pd.DataFrame:
     audited = rows[(rows["audit"] == "permutation") & rows["metric"].isin(GROUP)]
+    if audited.empty:
+        return audited
     audited = audited.assign(measure=audited["metric"])
     found = _wide(audited, KEYS, {"difference": "effect", "p_value": "p"})
     return found.assign(unfairness=found["effect"].abs())
@@ -190,6 +196,8 @@ def _flipsets(rows: pd.DataFrame, causal: bool) -> pd.DataFrame:
     """Return the counts of each direction's flipsets, one column each, for the causal or the exact map."""
     of_map = (rows["transport"] == CAUSAL) == causal
     audited = rows[(rows["audit"] == FLIPTEST) & of_map & rows["feature"].isna()]
+    if audited.empty:
+        return audited
     names = audited["statistic"] + audited["flipset"].fillna("").map(lambda flipset: flipset and f" {flipset}")
     keys = [*BOTH_WAYS, "direction", "repetition"]
     return _wide(audited.assign(statistic=names), keys, {name: name for name in names.unique()})
@@ -224,6 +232,8 @@ def _flips(rows: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 def _distances(rows: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
     audited = rows[(rows["audit"] == "tabular_robustness") & rows["attribute"].notna()]
+    if audited.empty:
+        return audited
     first = [inputs.datasets[d].levels[a][1] for d, a in zip(audited["dataset"], audited["attribute"], strict=True)]
     audited = audited[audited["level"] == first].assign(measure=ROBUSTNESS)
     found = _wide(audited, KEYS, {"sigma": "effect", "sigma_p": "p"})
@@ -280,6 +290,8 @@ def facts(inputs: Inputs) -> pd.DataFrame:
 
 def _facts(inputs: Inputs) -> Iterator[dict[str, Any]]:
     found = measured(inputs)
+    if found.empty:
+        return
     for line in found.to_dict("records"):
         place = {key: line[key] for key in (*KEYS, "origin")}
         for statistic in ("effect", "unfairness", "p", "rejected"):
@@ -296,8 +308,9 @@ def _facts(inputs: Inputs) -> Iterator[dict[str, Any]]:
             if np.isfinite(line["value"]):
                 yield {**place, **line}
     flips = _flipsets(plain(inputs), causal=False)
-    shares = flips[[*BOTH_WAYS, "direction", "repetition", "origin"]].assign(statistic="flipped", value=_flipped(flips))
-    yield from shares.to_dict("records")
+    if len(flips):
+        place = flips[[*BOTH_WAYS, "direction", "repetition", "origin"]]
+        yield from place.assign(statistic="flipped", value=_flipped(flips)).to_dict("records")
     yield from _most_unfair(inputs)
 
 

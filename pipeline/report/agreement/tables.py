@@ -38,7 +38,7 @@ def of_dataset(inputs: Inputs, dataset: str) -> StampedTable:
     pairs = [attribute for d, attribute in m.attributes(inputs) if d == dataset]
     blocks = sorted({str(b) for b in m.plain(inputs).query("dataset == @dataset")["block"]})
     if not pairs:
-        return tabulated(_title(dataset), ("Attribute", "Audit"), [], [], inputs.stamp())
+        raise inputs.absence(f"the study has no measures of {dataset}", dataset=dataset)
     found = {attribute: m.verdicts(inputs, dataset, attribute) for attribute in pairs}
 
     def verdicts(line: Line, method: str) -> list[m.Verdict]:
@@ -116,7 +116,7 @@ def read_as(inputs: Inputs, dataset: str = "") -> tuple[str, ...]:
     "audits are unrelated.",
 )
 def table_concordance(inputs: Inputs) -> StampedTable:
-    rows = m.facts(inputs)
+    places, rows = m.attributes(inputs), m.facts(inputs)
 
     def mean(pair: m.Pair, statistic: str) -> Estimate:
         own = rows[(rows["dataset"] == pair[0]) & (rows["attribute"] == pair[1]) & (rows["statistic"] == statistic)]
@@ -134,7 +134,7 @@ def table_concordance(inputs: Inputs) -> StampedTable:
             Column("models", decimals=0, cell=lambda pair: mean(pair, "models").value),
             Column("tau", shown, name="mean tau over pairs", cell=lambda pair: mean(pair, "tau")),
         ),
-        [((w.dataset_label(d), w.ATTRIBUTES[a]), (d, a)) for d, a in m.attributes(inputs)],
+        [((w.dataset_label(d), w.ATTRIBUTES[a]), (d, a)) for d, a in places],
         inputs.stamp(),
         (
             "Means over the repetitions with Student's 95 % intervals. Repetitions are splits of the same people.",
@@ -146,7 +146,9 @@ def table_concordance(inputs: Inputs) -> StampedTable:
 
 @artefact("Kendall's tau of the rankings of the models by two audits, for each data set and attribute.")
 def table_pairs(inputs: Inputs) -> StampedTable:
-    taus = m.facts(inputs).query("statistic == 'tau'")
+    places, taus = m.attributes(inputs), select(m.facts(inputs), {"statistic": "tau"})
+    if taus.empty:
+        raise inputs.absence("no two audits have three models in common")
 
     def tau(pair: tuple[str, str], place: tuple[str, str]) -> Cell:
         setting = {"measure": pair[0], "other": pair[1], "dataset": place[0], "attribute": place[1]}
@@ -160,7 +162,7 @@ def table_pairs(inputs: Inputs) -> StampedTable:
     columns = [
         Column(f"{w.dataset_label(d)} {w.ATTRIBUTES[a]}", "value and interval",
                lambda pair, place=(d, a): tau(pair, place), w.dataset_label(d), 2, w.ATTRIBUTES[a])
-        for d, a in m.attributes(inputs)
+        for d, a in places
     ]  # fmt: skip
     order = list(m.MEASURES)
     return tabulated(

@@ -17,3 +17,8 @@ ARTEFACTS = (
     ("methods", "figure_methods"),
 )
 """Tables and figures in the order of the page, by the module that makes them."""
+COLUMNS = (
+    "direction source target flipset feature alpha attribute transport both split given_label point correlation "
+    "dimension context depth part"
+)
+"""Columns of the rows of a complete run, besides the first ones of :mod:`pipeline.stages.collect`."""

@@ -71,6 +71,8 @@ def _rates(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
     ``net_less_positives`` is |F+| - |F-| minus the difference of the positive decisions of two groups of equal size.
     """
+    if rows.empty:
+        return
     keys = [name for name in rows.columns if name not in ("statistic", "value")]
     whole = rows[rows["flipset"].isna() & rows["feature"].isna()]
     wide = whole.set_index([*keys, "statistic"])["value"].unstack("statistic")
@@ -142,6 +144,8 @@ def _stability(inputs: Inputs) -> Iterator[pd.DataFrame]:
     neither map mirrors a feature. ``oriented`` is 1 if a map mirrors no feature; there ``repetition`` is the draw.
     """
     common = {"block": "stability", "dataset": w.GAUSSIAN, "method": "none", "origin": "simulated"}
+    if not (inputs.rows["audit"] == trials.STABILITY).any():
+        return
     found: list[dict[str, Any]] = []
     by_distribution = which_map.stability_rows(inputs).groupby(["correlation", "dimension"])
     for number, ((correlation, dimension), rows) in enumerate(by_distribution):

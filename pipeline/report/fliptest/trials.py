@@ -165,7 +165,7 @@ class AuditedMap:
 
     @property
     def arrays(self) -> Mapping[str, Array]:
-        """Return the arrays of the audit. Raises ValueError if the audit is not available."""
+        """Return the arrays of the audit. Raises NotRun or ValueError if the audit is not available."""
         own = {key: getattr(self, key) for key in KEYS[:-1] if getattr(self, key)}
         for point in self.inputs.points:
             if point["audit"]["name"] == FLIPTEST and point["keys"].audit in self.inputs.audits:
@@ -173,7 +173,8 @@ class AuditedMap:
                 names |= {"attribute": point["transport"].get("attribute"), "given": condition_of(point)}
                 if own.items() <= {"block": point["block"], **names}.items():
                     return self.inputs.audits[point["keys"].audit].arrays
-        raise ValueError(f"there is no audit of {self}: found {sorted(self.inputs.audits)}")
+        problem = f"there is no audit of {self}: found {sorted(self.inputs.audits)}"
+        raise self.inputs.absence(problem, self.block, self.dataset)
 
     @property
     def first(self) -> FirstTrial:

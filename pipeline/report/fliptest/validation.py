@@ -113,7 +113,8 @@ def validated(inputs: Inputs) -> list[Validated]:
 def table_1(inputs: Inputs) -> StampedTable:
     maps = [one for one in validated(inputs) if one.transport == w.WGAN and (one.dataset, one.given) in TABLE_1]
     if not maps:
-        raise ValueError(f"Table 1 needs maps of kind {w.WGAN!r}: found {validated(inputs)}")
+        problem = f"Table 1 needs maps of kind {w.WGAN!r}: found {validated(inputs)}"
+        raise inputs.absence(problem, dataset={dataset for dataset, _ in TABLE_1})
 
     def measure(statistic: str, healthy: bool, place: tuple[Validated, str]) -> Cell:
         one, printed = place

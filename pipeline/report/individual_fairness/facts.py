@@ -134,21 +134,21 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
     """Return the rows of the audits and the facts of the study in one frame, see :mod:`pipeline.report.facts`."""
     configured = configured_facts(inputs.points, implied=_implied)
     place = {"block": "audit", "statistic": "shown_steps", "origin": "configuration"}
-    shown = [{**place, "dataset": d, "value": float(shown_steps(inputs, d))} for d in (w.ADULT, w.COMPAS)]
+    audited = set(inputs.rows.loc[inputs.rows["block"] == "audit", "dataset"])
+    shown = [{**place, "dataset": d, "value": float(shown_steps(inputs, d))} for d in sorted(audited)]
     return with_facts(inputs, [*configured, *shown, *_heatmap_readings(inputs), *_ever_rejected(inputs)])
 
 
 def configured(inputs: Inputs, block: str, dataset: str, method: str) -> dict[str, Any]:
     """Return the configured values of one point by ``group.key``.
 
-    Raises ValueError if the study has no such point.
+    Raises NotRun or ValueError if the study has no such point.
     """
     for point in inputs.points:
         if (point["block"], point["dataset"]["name"], point["method"]["name"]) == (block, dataset, method):
             return dict(flat(point))
-    raise ValueError(
-        f"study {inputs.study!r} has no point with block {block!r}, dataset {dataset!r}, method {method!r}"
-    )
+    problem = f"study {inputs.study!r} has no point with block {block!r}, dataset {dataset!r}, method {method!r}"
+    raise inputs.absence(problem, block, dataset)
 
 
 def boundary(theta: np.ndarray, statistic: np.ndarray, threshold: float, side: int) -> float:

@@ -72,7 +72,8 @@ def figure_2(inputs: Inputs) -> Picture:
 def figure_3(inputs: Inputs) -> Picture:
     name = next((n for n in sorted(inputs.datasets) if n.startswith(f"{w.SIMULATED}@labels=centred")), "")
     if not name:
-        raise ValueError(f"figure_3 needs the prepared simulated data: found {sorted(inputs.datasets)}")
+        problem = f"figure_3 needs the prepared simulated data: found {sorted(inputs.datasets)}"
+        raise inputs.absence(problem, dataset=w.SIMULATED)
     points = inputs.datasets[name].points
     features, label, group = (points[part] for part in ("features", "label", "group"))
     figure, ((axes,),) = new_panels(2.1, 1, 1)
@@ -124,7 +125,7 @@ HEAT_MAPS = {
     "that is off by 5° and 10°.",
 )
 def figure_1(inputs: Inputs) -> Picture:
-    rows = [(name, select(inputs.rows, {**setting, "statistic": "T_n"})) for name, setting in HEAT_MAPS.items()]
+    rows = [(name, inputs.select(**setting, statistic="T_n")) for name, setting in HEAT_MAPS.items()]
     angles = sorted(rows[0][1]["angle"].unique())
     delta = float(configured(inputs, "heatmaps", w.SIMULATED, "logistic_grid")["audit.delta"])
     figure, grid = new_panels(2.0 * len(rows) + 0.2, len(rows), len(angles), sharex=True, sharey=True)

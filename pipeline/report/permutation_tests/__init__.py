@@ -11,3 +11,8 @@ ARTEFACTS = (
     ("simulations", "figure_levels figure_power"),
 )
 """Tables and figures in the order of the page, by the module that makes them."""
+COLUMNS = (
+    "attribute group alpha auc draws n_a n_b positives_a positives_b simulations test difference metric n rate "
+    "bin_high bin_low threshold case sample smallest_cell"
+)
+"""Columns of the rows of a complete run, besides the first ones of :mod:`pipeline.stages.collect`."""

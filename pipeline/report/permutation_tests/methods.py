@@ -25,7 +25,8 @@ LABELS = {w.FOR_THE_PAPER: "Logistic regression"}
     "have an exact test, all other metrics the studentised permutation test.",
 )
 def table_methods(inputs: Inputs) -> StampedTable:
-    blocks = [block for block in BLOCKS if (inputs.rows["block"] == block).any()]
+    if not (blocks := [block for block in BLOCKS if (inputs.rows["block"] == block).any()]):
+        raise inputs.absence(f"no rows of {' and '.join(BLOCKS)}", BLOCKS)
     rows = pd.concat([inputs.select(block=block) for block in blocks], ignore_index=True)
     rows = rows.assign(shown=[w.dataset_label(name) for name in rows["dataset"]])
     methods = in_order(list(rows["method"]))

@@ -23,3 +23,8 @@ ARTEFACTS = (
     ("curves", "figure_training"),
 )
 """Tables and figures in the order of the page, by the module that makes them."""
+COLUMNS = (
+    "attack denominator epoch fold level model partition reason alpha penalised_level training pretrained width "
+    "distance second_order"
+)
+"""Columns of the rows of a complete run, besides the first ones of :mod:`pipeline.stages.collect`."""

@@ -5,7 +5,7 @@ The curves I_P(tau) are drawn as step functions of the attacked points.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from textwrap import fill, wrap
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fairness_audits.audits.robustness_bias.measures import Lengths, Partition, counted, survival
 from fairness_audits.results.formats import number
-from fairness_audits.results.style import PAGE_WIDTH, WARNING, line_style, new_figure, panel_letter, step_band
+from fairness_audits.results.style import PAGE_WIDTH, line_style, new_figure, panel_letter, step_band
 from fairness_audits.values import Array
 from pipeline.report import labels as w
 from pipeline.report.inputs import Inputs
@@ -27,7 +27,7 @@ from pipeline.report.registry import artefact
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.rules import wilson_band
-from pipeline.report.stamp import Picture
+from pipeline.report.stamp import Picture, say
 from pipeline.training.sgd_config import accuracy_curve
 
 GRID = 400
@@ -107,28 +107,14 @@ def finish(axes: Axes, tau: Array) -> None:
     axes.set(xlim=(0, tau[-1]), ylim=(0, 1.02), yticks=[0, 0.5, 1])
 
 
-def say(axes: Axes, text: str) -> None:
-    """Print the reason into a panel without numbers."""
-    axes.set_axis_off()
-    style: Any = {"ha": "center", "va": "center", "transform": axes.transAxes, "fontsize": 7.5, "wrap": True}
-    axes.text(0.5, 0.5, text, color=WARNING, **style)
-
-
-LETTERS, LINE = 100, 0.17
-"""Letters in a line of text across the page, and its height in inches."""
-
-
 def nothing(
     inputs: Inputs, found: Sequence[Audited], title: str, why: str = "", attacks: Sequence[str] = ()
 ) -> Picture:
-    """Return a figure without a drawing that is as high as the reason."""
+    """Return a figure without a drawing."""
     why = why or study.why_nothing(inputs, found, attacks)
-    lines = wrap(why, LETTERS)
-    figure = new_figure(max(1.0, LINE * (len(lines) + 1)))
-    say(figure.subplots(), "\n".join(lines))
     blocks, datasets = ({getattr(one, name) for one in found} for name in ("block", "dataset"))
     stamp = stamps.stamp(inputs, sorted(blocks), sorted(datasets))
-    return Picture(figure, title, stamp, f"No drawing: {why}", absent=why)
+    return Picture.nothing(title, stamp, why)
 
 
 EXACT = tuple((dataset, None) for dataset in w.IMAGES)

@@ -140,7 +140,7 @@ def figure_3(inputs: Inputs) -> Picture:
     # Prefer the data set's own network; otherwise take the first with an example.
     one = min(having, key=lambda one: (order.index(one.dataset), one.network != w.OWN.get(one.dataset)), default=None)
     if one is None:
-        return nothing(inputs, found, title, "the rule of the audit found no pair" if of_things else "")
+        return nothing(inputs, found, title, "The rule of the audit found no pair." if of_things else "")
     arrays, dataset = one.result.arrays, inputs.datasets[one.data]
     figure = new_figure(2.9, width=4.6)
     grid = figure.subplots(2, 3, squeeze=False)
