@@ -78,7 +78,8 @@ class Source:
             table = found.frame(text)
         if table.empty:
             raise InvalidInput(f"{path} has no rows. An audit needs rows of data", source=path)
-        given = partial(_read_by_pandas, path, found, table, text, missing) if found.is_csv else None
+        given = partial(_csv_by_pandas, path, found, table, text, missing) if found.is_csv else None
+        given = given or partial(_parquet_by_pandas, path, table, text)
         return cls(str(path), table, sha256(path), found.notes, given)
 
     @cached_property
@@ -117,7 +118,7 @@ class Source:
         return [Place(int(row), None, value) for row, value in column[wrong][:SHOWN].items()]
 
 
-def _read_by_pandas(
+def _csv_by_pandas(
     path: Path, found: DuckTable, table: pd.DataFrame, text: Sequence[str], missing: Sequence[str] | None
 ) -> pd.DataFrame:
     """Return a CSV file as ``pandas.read_csv`` does, except that numbers with decimal commas are numbers."""
@@ -135,6 +136,18 @@ def _read_by_pandas(
         low_memory=False,
     )
     return native.assign(**{name: table[name] for name in found.decimal_commas})
+
+
+def _parquet_by_pandas(path: Path, table: pd.DataFrame, text: Sequence[str]) -> pd.DataFrame:
+    """Return a Parquet file as ``pandas.read_parquet`` does, or as the ``table`` if pandas has other columns."""
+    try:
+        native = pd.read_parquet(path)
+    except (ImportError, ValueError):  # without pyarrow, or of a type that pandas lacks
+        return table
+    if set(native.columns) != set(table.columns):
+        native = native.reset_index()  # pandas stores the labels of rows beside the columns
+    alike = set(native.columns) == set(table.columns) and len(native) == len(table)
+    return native[list(table.columns)].assign(**{name: table[name] for name in text}) if alike else table
 
 
 def sha256(path: Path) -> str:

@@ -1,6 +1,7 @@
 """The model gets the rows that its own predict would see: names, order, types, values, and the kind of table."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -254,6 +255,26 @@ def test_the_command_reads_a_file_as_the_training_code_did(
     found = json.loads(Path("out.json").read_text())
     assert found["accuracy"] == pytest.approx(np.mean(model.predict(rows[["code", "u"]]) == Y))
     assert "was not fitted on" not in str(found["caveats"])
+
+
+def test_a_parquet_file_has_the_types_that_pandas_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = X.assign(
+        code=pd.Categorical(CODE, categories=[4, 3, 2, 1], ordered=True),
+        u=U.astype(np.float32),
+        note=np.array(["x", None], dtype=object)[(CODE > 2).astype(int)],
+        sex=SEX,
+    )
+    rows.set_index(np.arange(N) + 7).to_parquet("rows.parquet")
+    Path("model.py").write_text(
+        "seen = []\ndef model(frame):\n    seen.append((dict(frame.dtypes), frame['note'].isna().sum()))\n"
+        "    return (frame['u'] > 0).to_numpy(float)\n"
+    )
+    asked = "--data rows.parquet --group sex --source f --target m --predict model.py:model --map exact"
+    assert main(["fliptest", *asked.split(), "--null-draws", "0", "--refits", "0"]) == 0
+    inputs = pd.read_parquet("rows.parquet")[["code", "u", "note"]]
+    seen = sys.modules["user_code"].seen
+    assert (dict(inputs.dtypes), inputs["note"].isna().sum()) in [(types, missing) for types, missing in seen]
 
 
 def test_categories_that_the_model_was_not_fitted_on_are_counted() -> None:
