@@ -84,6 +84,11 @@ def declared(study: str) -> tuple[Declared, ...]:
     return tuple(found)
 
 
+def modules(study: str) -> list[str]:
+    """Return the modules that make the artefacts of a study and compare it with the paper."""
+    return sorted({f"pipeline.report.{study}.comparison", *(one.module for one in declared(study))})
+
+
 def find(study: str, name: str) -> Recipe:
     """Return the recipe of an artefact. Raises InvalidInput, with the nearest name, if the study does not have it."""
     known = {each.name: each for each in declared(study)}

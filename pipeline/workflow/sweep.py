@@ -9,7 +9,7 @@ from typing import Any, Literal
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import nearest
 from fairness_audits.validation import Checked, Names, made
-from pipeline.workflow.composition import GROUPS, listed
+from pipeline.workflow.conf import GROUPS, listed
 
 AXES = ("x", "lines", "rows", "columns")
 

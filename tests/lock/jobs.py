@@ -6,15 +6,14 @@
 import csv
 import hashlib
 import json
-import os
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from fairness_audits.files import written
-from pipeline.workflow.config import Workflow
+from pipeline.jobs import Run, grown, requests_of
+from pipeline.workflow import references
 
 FILE = Path(__file__).with_name("jobs.csv")
 COMMAND = "python -m tests.lock.jobs"
@@ -45,23 +44,17 @@ def computed() -> dict[tuple[str, ...], tuple[str, ...]]:
     """The same, computed now."""
     found: dict[tuple[str, ...], list[Any]] = defaultdict(list)
     for name, given in RUNS.items():
-        for what, of, content in received(planned(**given)):
+        for what, of, content in received(Run(**given, tracker="disabled")):
             found[name, what, of].append(content)
-    for what, of, content in received(planned(absent=ABSENT, scale="smoke")):
+    for what, of, content in received(Run("smoke", tracker="disabled", absent=[ABSENT])):
         found[f"without {ABSENT}", what, of].append(content)
     hashed = {key: (str(len(contents)), digest(contents)) for key, contents in sorted(found.items())}
     return {HEADER[:3]: HEADER[3:], **hashed}
 
 
-def planned(absent: str = "", **given: Any) -> Workflow:
-    """A run that does not find some data."""
-    with patch.dict(os.environ, {"PIPELINE_ABSENT": absent}):
-        return Workflow(**given, tracker="disabled")
-
-
-def received(run: Workflow) -> Iterator[tuple[str, str, Any]]:
+def received(run: Run) -> Iterator[tuple[str, str, Any]]:
     """What the rules receive: the rule, the data set, the block or the study that it is for, and its values."""
-    for job in run.plan.jobs:
+    for job in run.jobs.values():
         names = job.output.split("/")[3:]
         of = "/".join(names[:2]) if job.stage == "audit" else names[0].removesuffix(".npz").split("@")[0]
         values = {
@@ -74,16 +67,17 @@ def received(run: Workflow) -> Iterator[tuple[str, str, Any]]:
         yield job.stage, of, values
     for study in (*run.studies, *run.sweeps):
         names_of = {"scale": run.scale, "study": study}
-        yield "collect", study, [run.files("audit", study), run.collect(study)]
         rules = ("collect", "draw", "sweep", "report")
-        yield "requests", study, [run.resources.of(rule, names_of, 2) for rule in rules]
-        yield "benchmarks", study, run.plan.benchmarks(run.points(study))
+        yield "collect", study, [run.files("audit", study), run.collect(study)]
+        yield "requests", study, [grown(requests_of(run.resources, rule, run.scale, names_of), 2) for rule in rules]
+        yield "benchmarks", study, run.benchmarks(study)
     for study in run.studies:
         files = {stage: run.files(stage, study) for stage in ("prepare", "train", "audit")}
-        yield "artefacts", study, [run.artefacts(study), files, run.fill_option(study), run.regression_option(study)]
+        options = [references.fill_option(run, study), references.regression_option(run, study)]
+        yield "artefacts", study, [run.artefacts(study), files, *options]
     for sweep in run.sweeps:
         yield "sweep", sweep, run.sweep(sweep)
-    yield "not_run", "", [run.available_datasets(), run.unavailable_datasets()]
+    yield "not_run", "", [f"(?!{run.unavailable}/)[^/]+", run.unavailable]
 
 
 def digest(contents: list[Any]) -> str:

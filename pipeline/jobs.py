@@ -1,0 +1,493 @@
+"""The table of jobs: ``conf/`` turned into the jobs of a run, which the rules look up.
+
+Each job makes one file: that of a stage (:data:`STAGES`) for a point of a study (:mod:`pipeline.workflow.points`).
+Points with the same values share a file. A job holds exactly the values that its stage reads, so a changed value reruns
+only the jobs that read it. Snakemake selects the jobs to run and finds their order from the paths.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from fairness_audits.errors import InvalidInput
+from pipeline.report import registry
+from pipeline.workflow import availability, invocation
+from pipeline.workflow.code_hash import code_hash, digest
+from pipeline.workflow.conf import CONF, GROUPS, GROWING, REPETITIONS, Conf, Setting, merged, user_setting
+from pipeline.workflow.plugins import module_name
+from pipeline.workflow.points import Grids, Point
+from pipeline.workflow.sweep import Figure
+
+ROOT = CONF.parent
+PUBLISHED = "paper"
+"""The scale of the published experiments."""
+REQUESTED = (*GROWING, "gpu", "slurm_partition", "slurm_extra")
+"""The resources that a job can request from a scheduler. They have no effect on a single machine."""
+SHOWN = ("prepare", "audit", "train")
+"""Stages whose files the report reads."""
+PREPARING = 1000
+"""Priority bonus for prepare jobs, in seconds."""
+STUDY = 10_000
+"""Priority bonus for each study that comes later. No job takes so many seconds."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step that makes one file for a point: the section that it reads, and the pattern of the path."""
+
+    group: str
+    output: str
+
+    @property
+    def parts(self) -> list[str]:
+        """Return the wildcards in the path, without the scale."""
+        return re.findall(r"{(\w+)}", self.output)[1:]
+
+    def names(self, point: Point) -> dict[str, str]:
+        """Return the wildcards of the file of a point; empty if the point has no such file.
+
+        The last name of an audit of a map is ``audit+transport``.
+        """
+        names = {"study": point.study, "block": point.block, **{group: point.name(group) for group in point.groups}}
+        if point.transport:
+            names["audit"] = f"{names.get('audit', '')}+{names['transport']}"
+        return {part: names[part] for part in self.parts} if all(map(names.get, self.parts)) else {}
+
+    def shared(self, point: Point) -> Point:
+        """Return the point with only the parts and settings that affect the file, if studies share it."""
+        groups = [part for part in self.parts if part in GROUPS]
+        if self.group == "audit":
+            return point
+        # The repetitions of a model do not affect its data.
+        counted = self.group != "dataset"
+        settings = [s for s in point.settings if s[0].split(".")[0] in groups or (counted and s[0] == REPETITIONS)]
+        kept = {group: getattr(point, group) for group in groups}
+        return replace(Point("", "", "", "", "", tuple(settings)), **kept)  # type: ignore[arg-type]
+
+
+STAGES = {
+    "prepare": Stage("dataset", "data/prepared/{scale}/{dataset}.npz"),
+    "train": Stage("method", "results/models/{scale}/{dataset}/{method}.npz"),
+    "transport": Stage("transport", "results/transports/{scale}/{dataset}/{transport}.npz"),
+    "audit": Stage("audit", "results/audits/{scale}/{study}/{block}/{dataset}/{method}/{audit}.npz"),
+}
+"""Stages in topological order."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """The job that makes one file.
+
+    ``inputs`` holds the input files by option of the stage, ``config`` the resolved section as JSON, and ``code`` the
+    hash of the code. Jobs with a higher ``priority`` start first.
+    """
+
+    stage: str
+    output: str
+    inputs: Mapping[str, Sequence[str]]
+    config: str
+    code: str
+    threads: int
+    resources: Mapping[str, Any]
+    priority: int = field(compare=False)
+
+    def requests(self, attempt: int = 1) -> dict[str, Any]:
+        """Return the resources that the job requests at an attempt."""
+        return grown(self.resources, attempt)
+
+
+class Run:
+    """The jobs of one run: a scale, a data source, the studies, and the settings of the user.
+
+    ``datasets`` restricts the studies to these data sets and drops studies without them. ``finished`` keeps only the
+    parts that a run in ``root`` has completed. ``absent`` names the unavailable data sets (modules of
+    ``pipeline.datasets``). Their audits are recorded as not run.
+    """
+
+    def __init__(
+        self,
+        scale: str = "laptop",
+        source: str = "auto",
+        tracker: str = "offline",
+        studies: Sequence[str] = (),
+        overrides: Sequence[str] = (),
+        datasets: Collection[str] = (),
+        finished: bool = False,
+        absent: Collection[str] = (),
+        conf: Path = CONF,
+        root: Path = ROOT,
+    ) -> None:
+        if source not in availability.DATA_SOURCES:
+            raise InvalidInput(f"DATA_SOURCE={source}: expected auto, official or twin", option="source")
+        self.conf, self.root = Conf(Path(conf)), root
+        self.scale, self.source, self.tracker = scale, source, self.conf[f"tracker/{tracker}"]
+        self.resources = self.conf.resources(scale)
+        self.grids = Grids(self.conf, scale, map(user_setting, overrides))
+        self.datasets, self.finished, self.absent = frozenset(datasets), finished, frozenset(absent)
+        self.sweeps, self.declared = self.conf.names("sweep"), self.conf.names("experiment")
+        self.planned = {sweep: self.grids.planned(sweep) for sweep in self.sweeps}
+        self.planned |= {
+            study: self._among(self.grids.planned(study)) for study in dict.fromkeys((*self.declared, *studies))
+        }
+        self.studies = self._chosen(tuple(studies) or self.declared)
+        self._jobs: dict[str, Job] = {}
+        self._codes: dict[tuple[str, str, str], str] = {}
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any], environment: Mapping[str, str]) -> Run:
+        """Return the run for ``snakemake --config`` and the environment.
+
+        :data:`pipeline.workflow.invocation.INVOCATION` lists the keys and variables. Raises InvalidInput for others.
+        """
+        conf = Conf()
+        defaults = {"scale": "laptop", "source": conf["config"]["data"]["source"], "tracker": ""}
+        given = invocation.arguments(config, environment, defaults)
+        tracker = given["tracker"] or conf[f"scale/{given['scale']}"].get("tracker", "offline")
+        return cls(**{**given, "tracker": tracker}, absent=environment.get(invocation.ABSENT, "").split())
+
+    # The points of the studies.
+
+    def points(self, study: str) -> list[Point]:
+        """Return the points of a study at this scale, or only those of completed parts if ``finished``.
+
+        Parts with unavailable data have no classifier and are not complete.
+        """
+        points = self.planned[study]
+        if not self.finished or study in self.sweeps:
+            return points
+        made = {point: [path for stage in ("train", "audit") if (path := self.path(stage, point))] for point in points}
+        pending = {
+            point.part for point, paths in made.items() if not all((self.root / path).is_file() for path in paths)
+        }
+        return [point for point in points if point.part not in pending]
+
+    @property
+    def all_points(self) -> list[Point]:
+        """Return the points of all studies and sweeps."""
+        return list(chain.from_iterable(self.planned.values()))
+
+    def has_data(self, point: Point) -> bool:
+        """Return whether the data of a point are available."""
+        return self.grids.kind("dataset", point.dataset) not in self.absent
+
+    def _among(self, points: Iterable[Point]) -> list[Point]:
+        """Return the points of the data sets of the run."""
+        return [point for point in points if not self.datasets or point.dataset in self.datasets]
+
+    def _chosen(self, studies: Sequence[str]) -> tuple[str, ...]:
+        """Return the studies that have points. Raises InvalidInput if there are none, and for a sweep."""
+        for name in sorted(self.datasets):
+            self.conf[f"dataset/{name}"]
+        if named := sorted(set(studies) & set(self.sweeps)):
+            problem = f"{named[0]!r} is a sweep, not a study"
+            remedy = f"Run `snakemake results/sweeps/{self.scale}/{named[0]}/summary.csv`"
+            raise InvalidInput(problem, option="study", remedy=remedy)
+        if not self.finished and not self.datasets:
+            return tuple(studies)
+        some = tuple(study for study in studies if self.points(study))
+        if not some:
+            filters = ["FINISHED"] * self.finished + [f"DATASETS={', '.join(sorted(self.datasets))}"] * bool(
+                self.datasets
+            )
+            problem = f"{', '.join(filters)}: no part of these studies is left at the {self.scale} scale"
+            raise InvalidInput(problem, option="datasets" if self.datasets else "finished")
+        return some
+
+    # The files, and the jobs that make them.
+
+    def path(self, stage: str, point: Point) -> str:
+        """Return the file of a stage for a point; empty if the point has none."""
+        names = STAGES[stage].names(point)
+        return STAGES[stage].output.format(scale=self.scale, **names) if names else ""
+
+    def files(self, stage: str, study: str) -> list[str]:
+        """Return the files of a stage for a study. Unavailable data have audit files only, which give the reason."""
+        points = [point for point in self.points(study) if stage == "audit" or self.has_data(point)]
+        return list(filter(None, dict.fromkeys(self.path(stage, point) for point in points)))
+
+    @cached_property
+    def owners(self) -> dict[str, tuple[str, Point]]:
+        """Return the stage and the first point of each file of all studies and sweeps, in topological order.
+
+        Raises InvalidInput if points with different values have the same path.
+        """
+        found: dict[str, tuple[str, Point]] = {}
+        for name, stage in STAGES.items():
+            for point in self.all_points:
+                if not (path := self.path(name, point)):
+                    continue
+                _, first = found.setdefault(path, (name, point))
+                same = first is point if name == "audit" else stage.shared(first) == stage.shared(point)
+                if not same:
+                    where = self.conf.place_of(point.study, point.block)
+                    problem = f"{where}: {dict(first.settings)} and {dict(point.settings)} have the same path, {path}"
+                    remedy = "Give values that differ in a letter, a digit or one of . + - _"
+                    raise InvalidInput(problem, source=where, remedy=remedy)
+        return found
+
+    @property
+    def jobs(self) -> dict[str, Job]:
+        """Return all jobs by the file that they make."""
+        return {path: self._job(path) for path, (_, point) in self.owners.items() if self.has_data(point)}
+
+    def job(self, stage: str, wildcards: Mapping[str, str]) -> Job:
+        """Return the job for the wildcards of a rule. Raises InvalidInput if no study or sweep needs the file."""
+        path = STAGES[stage].output.format_map(wildcards)
+        if stage == "prepare" and path not in self.owners:
+            # A data set without a study has the values of its configuration file.
+            self.owners[path] = stage, Point("", "", wildcards["dataset"], "", "")
+        return self._job(path)
+
+    def _job(self, path: str) -> Job:
+        if path not in self.owners:
+            problem = f"{path}: no study or sweep needs this file at the {self.scale} scale"
+            raise InvalidInput(problem, source=path)
+        if path not in self._jobs:
+            stage, point = self.owners[path]
+            config, group = self.section(path), STAGES[stage].group
+            self._jobs[path] = Job(
+                stage,
+                path,
+                self._inputs(stage, point),
+                encoded(config),
+                self.code(stage, **{group: getattr(point, group)}),
+                config[group].get("threads", 1),
+                self._requests[path],
+                self._later.get(path, 0) * STUDY + (stage == "prepare") * PREPARING + seconds(self._requests[path]),
+            )
+        return self._jobs[path]
+
+    def section(self, path: str) -> dict[str, Any]:
+        """Return what the stage of a file reads: its resolved section, and the repetitions of a shared file."""
+        stage, point = self.owners[path]
+        sections = self.grids.resolve(STAGES[stage].shared(point))
+        return {key: sections[key] for key in (STAGES[stage].group, *([] if stage == "audit" else [REPETITIONS]))}
+
+    def _inputs(self, stage: str, point: Point) -> dict[str, tuple[str, ...]]:
+        if stage == "prepare":
+            needed = availability.needs_files(self.grids.kind("dataset", point.dataset))
+            return {"manifest": (self.manifest(point.dataset),) if needed else ()}
+        read = {"dataset": "prepare"} | ({"classifier": "train", "transport": "transport"} if stage == "audit" else {})
+        return {option: tuple(filter(None, [self.path(source, point)])) for option, source in read.items()}
+
+    def manifest(self, dataset: str) -> str:
+        """Return the manifest of the raw files of a data set, by the name in its path."""
+        return f"{availability.RAW}/{self.grids.kind('dataset', dataset)}/{availability.RECORD}"
+
+    def code(self, stage: str, **plugin: str) -> str:
+        """Return the hash of the code of a job: its stage, its plug-in and all their imports.
+
+        ``plugin`` is at most one of ``dataset``, ``method``, ``transport``, ``audit`` and ``study``, with the name in
+        the path of the job. The hash for a study includes its list of artefacts.
+        """
+        (group, name) = next(iter(plugin.items()), ("", ""))
+        kind = self.grids.kind(group, name) if group in GROUPS else name
+        if (key := (stage, group, kind)) not in self._codes:
+            if group == "study":
+                modules, listed = registry.modules(name), [repr(one) for one in registry.declared(name)]
+            else:
+                modules, listed = [module_name(group, kind)] if group else [], []
+            code = code_hash((f"pipeline.stages.{stage}", *modules), ROOT)
+            self._codes[key] = digest([code, *listed]) if listed else code
+        return self._codes[key]
+
+    # The resources of jobs, and which jobs start first.
+
+    def requests(self, rule: str) -> dict[str, Callable[[Any, int], Any]]:
+        """Return the ``resources:`` of a rule, each as a function of wildcards and attempt."""
+
+        def requested(wildcards: Any, attempt: int) -> dict[str, Any]:
+            if rule in STAGES:
+                return self.job(rule, wildcards).requests(attempt)
+            return grown(requests_of(self.resources, rule, self.scale, dict(wildcards.items())), attempt)
+
+        def function(key: str) -> Callable[[Any, int], Any]:
+            return lambda wildcards, attempt: requested(wildcards, attempt).get(key)
+
+        # Snakemake calls each function for each job, so resources that no setting names have none.
+        named = {key for setting in self.resources for key in setting.values}
+        return {key: function(key) for key in REQUESTED if key in named}
+
+    @cached_property
+    def _requests(self) -> dict[str, dict[str, Any]]:
+        """Return what each job requests. A shared file belongs to its first study."""
+        return {
+            path: requests_of(
+                self.resources, stage, self.scale,
+                {"study": point.study, "block": point.block, **STAGES[stage].names(point)},
+            )
+            for path, (stage, point) in self.owners.items()
+        }  # fmt: skip
+
+    @cached_property
+    def _later(self) -> dict[str, int]:
+        """Return the number of studies that come after each job.
+
+        The study with the least work left comes next, so that its tables and figures are drawn before the others run.
+        """
+        paths = {
+            study: {path for point in self.planned[study] if self.has_data(point) for path in self._paths(point)}
+            for study in self.studies
+        }
+        found: dict[str, int] = {}
+        while paths:
+            left = {
+                study: sum(seconds(self._requests[path]) for path in own - found.keys()) for study, own in paths.items()
+            }
+            study = min(left, key=lambda name: left[name])
+            found = dict.fromkeys(paths.pop(study), len(paths)) | found
+        return found
+
+    def _paths(self, point: Point) -> list[str]:
+        """Return the files of all stages for a point."""
+        return [path for stage in STAGES if (path := self.path(stage, point))]
+
+    # What the other rules receive.
+
+    def collect(self, study: str) -> list[dict[str, Any]]:
+        """Return the path, the block and the grid settings of each audit of a study."""
+        return [
+            {"path": self.path("audit", point), "block": point.block, "columns": point.columns()}
+            for point in self.points(study)
+        ]
+
+    def sweep(self, sweep: str) -> dict[str, Any]:
+        """Return the parameters of the summary and figure of a sweep.
+
+        Raises InvalidInput if the figure or the grid uses an unknown key. Snakemake does not notice this itself if the
+        rows already exist.
+        """
+        declaration = self.conf.declaration(sweep)
+        Figure.of(sweep, declaration)
+        for point in self.points(sweep):
+            self.grids.resolve(point)
+        return {"sweep": declaration}
+
+    def artefacts(self, study: str) -> dict[str, Any]:
+        """Return the parameters of the tables and figures of a study.
+
+        They are its declaration, all resolved sections, and the same sections at the published scale without the user's
+        settings. The stamps of the artefacts state the difference. ``left_out`` lists the points of the grid that this
+        run omits, if any. ``names`` maps files to the names in the report.
+        """
+        points, scale = self.points(study), self.conf[f"scale/{self.scale}"]
+        omitted = [point for point in self._among(self.grids.declared(study)) if point not in set(points)]
+        names = ("part", "block", "dataset", "method")
+        places = [{**{name: getattr(p, name) for name in names}, **dict(p.settings)} for p in omitted]
+        return {
+            **({"left_out": places} if places else {}),
+            "experiment": self.conf.declaration(study),
+            "scale": {key: scale[key] for key in ("name", "description") if key in scale},
+            "sections": {self.path("audit", point): shown(self.grids, point) for point in points},
+            "published": {
+                STAGES["audit"].output.format(scale=PUBLISHED, **STAGES["audit"].names(point)): shown(
+                    self._published, point
+                )
+                for point in points
+            },
+            "names": {
+                self.path(stage, point): "/".join(
+                    [name for part, name in STAGES[stage].names(point).items() if part != "study"]
+                )
+                for stage in SHOWN
+                for point in points
+            },
+        }
+
+    @cached_property
+    def _published(self) -> Grids:
+        """Resolve points at the published scale, without the user's settings."""
+        return Grids(self.conf, PUBLISHED)
+
+    def benchmarks(self, study: str) -> dict[str, str]:
+        """Return the benchmark files of the jobs of a study, by keys such as ``paper/train/adult/sensr``."""
+        found = {}
+        for stage in ("train", "transport", "audit"):
+            for point in filter(self.has_data, self.points(study)):
+                if names := list(STAGES[stage].names(point).values()):
+                    found["/".join([self.scale, stage, *names])] = benchmark(self.scale, stage, names)
+        return found
+
+    # Data that are unavailable, found before anything is fetched.
+
+    def find_absent(self, environment: MutableMapping[str, str]) -> None:
+        """Find the unavailable data, and pass them to all processes of the run.
+
+        Only the planning process decides, because files that appear later would change the jobs on a node.
+        """
+        kinds = {self.grids.kind("dataset", point.dataset) for point in self.all_points}
+        raw = self.root / availability.RAW
+        self.absent = frozenset(
+            kind for kind in kinds if availability.status(kind, self.source, raw / kind) == "absent"
+        )
+        environment[invocation.ABSENT] = " ".join(sorted(self.absent))
+
+    def check(self) -> None:
+        """Make all jobs of the studies, with their settings and the hash of their code. Raise what this raises.
+
+        Snakemake ignores errors in the parameters and inputs of files that already exist.
+        """
+        for study in self.studies:
+            self.code("artefacts", study=study)
+            for point in self.planned[study]:
+                point.columns()
+                for path in self._paths(point) if self.has_data(point) else ():
+                    self._job(path)
+
+    @property
+    def unavailable(self) -> str:
+        """Return a pattern for the names of the unavailable data sets."""
+        points = self.all_points
+        names = sorted({point.name("dataset") for point in points if not self.has_data(point)})
+        return f"({'|'.join(map(re.escape, names)) or '(?!)'})"
+
+    def not_run(self, wildcards: Mapping[str, str]) -> dict[str, str]:
+        """Return the names of an audit without data, as the stage ``absent`` reads them."""
+        _, point = self.owners[STAGES["audit"].output.format_map(wildcards)]
+        return {name: getattr(point, name) for name in ("dataset", "method", "audit")}
+
+    def superseded(self, dataset: str) -> bool:
+        """Return whether published files can replace a substitute that the user did not request."""
+        return self.source == "auto" and availability.superseded(dataset, self.root / availability.RAW / dataset)
+
+
+def shown(grids: Grids, point: Point) -> dict[str, Any]:
+    """Return the sections of a point, with the names in the report."""
+    names = list(STAGES["audit"].names(point).values())
+    mapped = point.name("transport") if point.transport else ""
+    return {**grids.resolve(point), "id": names[1:], "part": point.part, "map": mapped}
+
+
+def requests_of(settings: Iterable[Setting], rule: str, scale: str, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the resources of a job by the names in its path. Both parts of ``audit+transport`` count."""
+    parts = {"rule": rule, "scale": scale, **names}
+    if "+" in parts.get("audit", ""):
+        parts["audit"], parts["transport"] = parts["audit"].split("+", 1)
+    return merged(settings, parts)
+
+
+def grown(resources: Mapping[str, Any], attempt: int) -> dict[str, Any]:
+    """Return the resources at an attempt (from 1): the n-th requests n times the memory and n times the time."""
+    return {key: value * attempt if key in GROWING else value for key, value in resources.items()}
+
+
+def seconds(resources: Mapping[str, Any]) -> int:
+    """Return the expected seconds of a job."""
+    return int(resources.get("seconds", 1))
+
+
+def benchmark(scale: str, stage: str, names: Iterable[str]) -> str:
+    """Return the path of the benchmark of a job."""
+    return f"results/benchmarks/{scale}/{stage}/{'.'.join(names)}.tsv"
+
+
+def encoded(section: Any) -> str:
+    """Encode a section as one line of JSON, as the stages read it."""
+    return json.dumps(section, sort_keys=True)
