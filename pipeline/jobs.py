@@ -137,11 +137,12 @@ class Run:
             study: self._among(self.grids.planned(study)) for study in dict.fromkeys((*self.declared, *studies))
         }
         self.studies = self._chosen(tuple(studies) or self.declared)
+        self.owners = self._owners()
         self._jobs: dict[str, Job] = {}
         self._codes: dict[tuple[str, str, str], str] = {}
 
     @classmethod
-    def of(cls, config: Mapping[str, Any], environment: Mapping[str, str]) -> Run:
+    def of(cls, config: Mapping[str, Any], environment: Mapping[str, str], root: Path = ROOT) -> Run:
         """Return the run for ``snakemake --config`` and the environment.
 
         :data:`pipeline.workflow.invocation.INVOCATION` lists the keys and variables. Raises InvalidInput for others.
@@ -150,7 +151,8 @@ class Run:
         defaults = {"scale": "laptop", "source": conf["config"]["data"]["source"], "tracker": ""}
         given = invocation.arguments(config, environment, defaults)
         tracker = given["tracker"] or conf[f"scale/{given['scale']}"].get("tracker", "offline")
-        return cls(**{**given, "tracker": tracker}, absent=environment.get(invocation.ABSENT, "").split())
+        absent = environment.get(invocation.ABSENT, "").split()
+        return cls(**{**given, "tracker": tracker}, absent=absent, root=root)
 
     # The points of the studies.
 
@@ -212,8 +214,7 @@ class Run:
         points = [point for point in self.points(study) if stage == "audit" or self.has_data(point)]
         return list(filter(None, dict.fromkeys(self.path(stage, point) for point in points)))
 
-    @cached_property
-    def owners(self) -> dict[str, tuple[str, Point]]:
+    def _owners(self) -> dict[str, tuple[str, Point]]:
         """Return the stage and the first point of each file of all studies and sweeps, in topological order.
 
         Raises InvalidInput if points with different values have the same path.
@@ -235,38 +236,40 @@ class Run:
     @property
     def jobs(self) -> dict[str, Job]:
         """Return all jobs by the file that they make."""
-        return {path: self._job(path) for path, (_, point) in self.owners.items() if self.has_data(point)}
+        return {path: self._job(*owner) for path, owner in self.owners.items() if self.has_data(owner[1])}
 
     def job(self, stage: str, wildcards: Mapping[str, str]) -> Job:
-        """Return the job for the wildcards of a rule. Raises InvalidInput if no study or sweep needs the file."""
-        path = STAGES[stage].output.format_map(wildcards)
-        if stage == "prepare" and path not in self.owners:
-            # A data set without a study has the values of its configuration file.
-            self.owners[path] = stage, Point("", "", wildcards["dataset"], "", "")
-        return self._job(path)
+        """Return the job for the wildcards of a rule."""
+        return self._job(stage, self.owner(stage, wildcards))
 
-    def _job(self, path: str) -> Job:
-        if path not in self.owners:
-            problem = f"{path}: no study or sweep needs this file at the {self.scale} scale"
-            raise InvalidInput(problem, source=path)
-        if path not in self._jobs:
-            stage, point = self.owners[path]
-            config, group = self.section(path), STAGES[stage].group
+    def owner(self, stage: str, wildcards: Mapping[str, str]) -> Point:
+        """Return the first point of a file. Raises InvalidInput if no study or sweep needs the file."""
+        path = STAGES[stage].output.format_map(wildcards)
+        if path in self.owners:
+            return self.owners[path][1]
+        if stage == "prepare":
+            # A data set without a study has the values of its configuration file.
+            return Point("", "", wildcards["dataset"], "", "")
+        raise InvalidInput(f"{path}: no study or sweep needs this file at the {self.scale} scale", source=path)
+
+    def _job(self, stage: str, point: Point) -> Job:
+        if (path := self.path(stage, point)) not in self._jobs:
+            section, group = self.section(stage, point), STAGES[stage].group
+            resources = self._resources(stage, point)
             self._jobs[path] = Job(
                 stage,
                 path,
                 self._inputs(stage, point),
-                encoded(config),
+                encoded(section),
                 self.code(stage, **{group: getattr(point, group)}),
-                config[group].get("threads", 1),
-                self._requests[path],
-                self._later.get(path, 0) * STUDY + (stage == "prepare") * PREPARING + seconds(self._requests[path]),
+                section[group].get("threads", 1),
+                resources,
+                self._later.get(path, 0) * STUDY + (stage == "prepare") * PREPARING + seconds(resources),
             )
         return self._jobs[path]
 
-    def section(self, path: str) -> dict[str, Any]:
-        """Return what the stage of a file reads: its resolved section, and the repetitions of a shared file."""
-        stage, point = self.owners[path]
+    def section(self, stage: str, point: Point) -> dict[str, Any]:
+        """Return what a stage reads: the resolved section of its group, and the repetitions of a shared file."""
         sections = self.grids.resolve(STAGES[stage].shared(point))
         return {key: sections[key] for key in (STAGES[stage].group, *([] if stage == "audit" else [REPETITIONS]))}
 
@@ -306,7 +309,7 @@ class Run:
         def requested(wildcards: Any, attempt: int) -> dict[str, Any]:
             if rule in STAGES:
                 return self.job(rule, wildcards).requests(attempt)
-            return grown(requests_of(self.resources, rule, self.scale, dict(wildcards.items())), attempt)
+            return grown(requests_of(self.resources, rule, {"scale": self.scale, **dict(wildcards.items())}), attempt)
 
         def function(key: str) -> Callable[[Any, int], Any]:
             return lambda wildcards, attempt: requested(wildcards, attempt).get(key)
@@ -315,16 +318,10 @@ class Run:
         named = {key for setting in self.resources for key in setting.values}
         return {key: function(key) for key in REQUESTED if key in named}
 
-    @cached_property
-    def _requests(self) -> dict[str, dict[str, Any]]:
-        """Return what each job requests. A shared file belongs to its first study."""
-        return {
-            path: requests_of(
-                self.resources, stage, self.scale,
-                {"study": point.study, "block": point.block, **STAGES[stage].names(point)},
-            )
-            for path, (stage, point) in self.owners.items()
-        }  # fmt: skip
+    def _resources(self, stage: str, point: Point) -> dict[str, Any]:
+        """Return the resources of a job at its first attempt. A shared file belongs to its first study."""
+        names = {"study": point.study, "block": point.block, **STAGES[stage].names(point)}
+        return requests_of(self.resources, stage, {"scale": self.scale, **names})
 
     @cached_property
     def _later(self) -> dict[str, int]:
@@ -332,17 +329,15 @@ class Run:
 
         The study with the least work left comes next, so that its tables and figures are drawn before the others run.
         """
-        paths = {
+        expected = {path: seconds(self._resources(*owner)) for path, owner in self.owners.items()}
+        left = {
             study: {path for point in self.planned[study] if self.has_data(point) for path in self._paths(point)}
             for study in self.studies
         }
         found: dict[str, int] = {}
-        while paths:
-            left = {
-                study: sum(seconds(self._requests[path]) for path in own - found.keys()) for study, own in paths.items()
-            }
-            study = min(left, key=lambda name: left[name])
-            found = dict.fromkeys(paths.pop(study), len(paths)) | found
+        while left:
+            study = min(left, key=lambda name: sum(expected[path] for path in left[name] - found.keys()))
+            found = dict.fromkeys(left.pop(study), len(left)) | found
         return found
 
     def _paths(self, point: Point) -> list[str]:
@@ -415,7 +410,7 @@ class Run:
                     found["/".join([self.scale, stage, *names])] = benchmark(self.scale, stage, names)
         return found
 
-    # Data that are unavailable, found before anything is fetched.
+    # The start of a run, and the data that it does not have.
 
     def find_absent(self, environment: MutableMapping[str, str]) -> None:
         """Find the unavailable data, and pass them to all processes of the run.
@@ -429,6 +424,14 @@ class Run:
         )
         environment[invocation.ABSENT] = " ".join(sorted(self.absent))
 
+    def export_tracker(self, environment: MutableMapping[str, str], words: Iterable[str] = ()) -> None:
+        """Pass the tracker to the jobs through the environment, because a changed tracker must not rerun jobs.
+
+        The group of a tracked run is the sweeps in the ``words`` of the command line, otherwise the studies.
+        """
+        group = "+".join(invocation.sweeps_among(words, self.sweeps, self.scale) or self.studies)
+        environment["PIPELINE_TRACKER"] = encoded({**self.tracker, "group": group, "scale": self.scale})
+
     def check(self) -> None:
         """Make all jobs of the studies, with their settings and the hash of their code. Raise what this raises.
 
@@ -439,7 +442,7 @@ class Run:
             for point in self.planned[study]:
                 point.columns()
                 for path in self._paths(point) if self.has_data(point) else ():
-                    self._job(path)
+                    self._job(*self.owners[path])
 
     @property
     def unavailable(self) -> str:
@@ -450,8 +453,13 @@ class Run:
 
     def not_run(self, wildcards: Mapping[str, str]) -> dict[str, str]:
         """Return the names of an audit without data, as the stage ``absent`` reads them."""
-        _, point = self.owners[STAGES["audit"].output.format_map(wildcards)]
+        point = self.owner("audit", wildcards)
         return {name: getattr(point, name) for name in ("dataset", "method", "audit")}
+
+    def twin(self, dataset: str) -> list[str]:
+        """Return the twin files of a data set."""
+        files = sorted((self.root / "data" / "twins").glob(f"{dataset}[._]*parquet"))
+        return [f"data/twins/{file.name}" for file in files]
 
     def superseded(self, dataset: str) -> bool:
         """Return whether published files can replace a substitute that the user did not request."""
@@ -465,9 +473,9 @@ def shown(grids: Grids, point: Point) -> dict[str, Any]:
     return {**grids.resolve(point), "id": names[1:], "part": point.part, "map": mapped}
 
 
-def requests_of(settings: Iterable[Setting], rule: str, scale: str, names: Mapping[str, str]) -> dict[str, Any]:
+def requests_of(settings: Iterable[Setting], rule: str, names: Mapping[str, str]) -> dict[str, Any]:
     """Return the resources of a job by the names in its path. Both parts of ``audit+transport`` count."""
-    parts = {"rule": rule, "scale": scale, **names}
+    parts = {"rule": rule, **names}
     if "+" in parts.get("audit", ""):
         parts["audit"], parts["transport"] = parts["audit"].split("+", 1)
     return merged(settings, parts)

@@ -18,6 +18,11 @@ def has_reference(run: Run, study: str) -> bool:
     return bool(grid) and grid == {point.part for point in run.grids.declared(study) if point.dataset in datasets}
 
 
+def referenced(run: Run) -> list[str]:
+    """Return the studies that have a reference."""
+    return [study for study in run.declared if has_reference(run, study)]
+
+
 def recorded(run: Run, study: str) -> set[str]:
     """Return the parts of the grid that the reference of a study was made from, none without a reference."""
     path = run.root / REFERENCES / study / "manifest.json"

@@ -69,7 +69,7 @@ def received(run: Run) -> Iterator[tuple[str, str, Any]]:
         names_of = {"scale": run.scale, "study": study}
         rules = ("collect", "draw", "sweep", "report")
         yield "collect", study, [run.files("audit", study), run.collect(study)]
-        yield "requests", study, [grown(requests_of(run.resources, rule, run.scale, names_of), 2) for rule in rules]
+        yield "requests", study, [grown(requests_of(run.resources, rule, names_of), 2) for rule in rules]
         yield "benchmarks", study, run.benchmarks(study)
     for study in run.studies:
         files = {stage: run.files(stage, study) for stage in ("prepare", "train", "audit")}
