@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -18,9 +18,10 @@ from typing import Any
 
 from fairness_audits.errors import InvalidInput
 from pipeline.report import registry
-from pipeline.workflow import availability, invocation
+from pipeline.workflow import availability, checks, invocation
+from pipeline.workflow.checks import GROWING, REPETITIONS
 from pipeline.workflow.code_hash import code_hash, digest
-from pipeline.workflow.conf import CONF, GROUPS, GROWING, REPETITIONS, Conf, Setting, merged, user_setting
+from pipeline.workflow.conf import CONF, Conf, Setting, merged, user_setting
 from pipeline.workflow.plugins import module_name
 from pipeline.workflow.points import Grids, Point
 from pipeline.workflow.sweep import Figure
@@ -30,8 +31,6 @@ PUBLISHED = "paper"
 """The scale of the published experiments."""
 REQUESTED = (*GROWING, "gpu", "slurm_partition", "slurm_extra")
 """The resources that a job can request from a scheduler. They have no effect on a single machine."""
-SHOWN = ("prepare", "audit", "train")
-"""Stages whose files the report reads."""
 PREPARING = 1000
 """Priority bonus for prepare jobs, in seconds."""
 STUDY = 10_000
@@ -56,20 +55,24 @@ class Stage:
         The last name of an audit of a map is ``audit+transport``.
         """
         names = {"study": point.study, "block": point.block, **{group: point.name(group) for group in point.groups}}
-        if point.transport:
-            names["audit"] = f"{names.get('audit', '')}+{names['transport']}"
+        if "transport" in names and "audit" in names:
+            names["audit"] += f"+{names['transport']}"
         return {part: names[part] for part in self.parts} if all(map(names.get, self.parts)) else {}
+
+    def path(self, scale: str, point: Point) -> str:
+        """Return the file of a point; empty if the point has no such file."""
+        names = self.names(point)
+        return self.output.format(scale=scale, **names) if names else ""
 
     def shared(self, point: Point) -> Point:
         """Return the point with only the parts and settings that affect the file, if studies share it."""
-        groups = [part for part in self.parts if part in GROUPS]
         if self.group == "audit":
             return point
+        kept = {part: getattr(point, part) for part in self.parts}
         # The repetitions of a model do not affect its data.
-        counted = self.group != "dataset"
-        settings = [s for s in point.settings if s[0].split(".")[0] in groups or (counted and s[0] == REPETITIONS)]
-        kept = {group: getattr(point, group) for group in groups}
-        return replace(Point("", "", "", "", "", tuple(settings)), **kept)  # type: ignore[arg-type]
+        keys = {*kept, REPETITIONS} if self.group != "dataset" else kept.keys()
+        settings = tuple((key, value) for key, value in point.settings if key.split(".")[0] in keys)
+        return Point(**{"study": "", "block": "", "method": "", "audit": "", **kept}, settings=settings)
 
 
 STAGES = {
@@ -95,12 +98,7 @@ class Job:
     config: str
     code: str
     threads: int
-    resources: Mapping[str, Any]
     priority: int = field(compare=False)
-
-    def requests(self, attempt: int = 1) -> dict[str, Any]:
-        """Return the resources that the job requests at an attempt."""
-        return grown(self.resources, attempt)
 
 
 class Run:
@@ -133,13 +131,11 @@ class Run:
         self.datasets, self.finished, self.absent = frozenset(datasets), finished, frozenset(absent)
         self.sweeps, self.declared = self.conf.names("sweep"), self.conf.names("experiment")
         self.planned = {sweep: self.grids.planned(sweep) for sweep in self.sweeps}
-        self.planned |= {
-            study: self._among(self.grids.planned(study)) for study in dict.fromkeys((*self.declared, *studies))
-        }
+        for study in dict.fromkeys((*self.declared, *studies)):
+            self.planned[study] = self._among(self.grids.planned(study))
         self.studies = self._chosen(tuple(studies) or self.declared)
         self.owners = self._owners()
         self._jobs: dict[str, Job] = {}
-        self._codes: dict[tuple[str, str, str], str] = {}
 
     @classmethod
     def of(cls, config: Mapping[str, Any], environment: Mapping[str, str], root: Path = ROOT) -> Run:
@@ -164,16 +160,14 @@ class Run:
         points = self.planned[study]
         if not self.finished or study in self.sweeps:
             return points
-        made = {point: [path for stage in ("train", "audit") if (path := self.path(stage, point))] for point in points}
-        pending = {
-            point.part for point, paths in made.items() if not all((self.root / path).is_file() for path in paths)
-        }
+        made = {p: all((self.root / self.path(stage, p)).is_file() for stage in ("train", "audit")) for p in points}
+        pending = {point.part for point in points if not made[point]}
         return [point for point in points if point.part not in pending]
 
     @property
-    def all_points(self) -> list[Point]:
-        """Return the points of all studies and sweeps."""
-        return list(chain.from_iterable(self.planned.values()))
+    def all_points(self) -> Iterator[Point]:
+        """Yield the points of all studies and sweeps."""
+        return chain.from_iterable(self.planned.values())
 
     def has_data(self, point: Point) -> bool:
         """Return whether the data of a point are available."""
@@ -184,53 +178,41 @@ class Run:
         return [point for point in points if not self.datasets or point.dataset in self.datasets]
 
     def _chosen(self, studies: Sequence[str]) -> tuple[str, ...]:
-        """Return the studies that have points. Raises InvalidInput if there are none, and for a sweep."""
+        """Return the studies that have points."""
         for name in sorted(self.datasets):
             self.conf[f"dataset/{name}"]
-        if named := sorted(set(studies) & set(self.sweeps)):
-            problem = f"{named[0]!r} is a sweep, not a study"
-            remedy = f"Run `snakemake results/sweeps/{self.scale}/{named[0]}/summary.csv`"
-            raise InvalidInput(problem, option="study", remedy=remedy)
+        checks.no_sweeps(studies, self.sweeps, self.scale)
         if not self.finished and not self.datasets:
             return tuple(studies)
         some = tuple(study for study in studies if self.points(study))
-        if not some:
-            filters = ["FINISHED"] * self.finished + [f"DATASETS={', '.join(sorted(self.datasets))}"] * bool(
-                self.datasets
-            )
-            problem = f"{', '.join(filters)}: no part of these studies is left at the {self.scale} scale"
-            raise InvalidInput(problem, option="datasets" if self.datasets else "finished")
+        checks.any_left(some, self.datasets, self.finished, self.scale)
         return some
 
     # The files, and the jobs that make them.
 
     def path(self, stage: str, point: Point) -> str:
         """Return the file of a stage for a point; empty if the point has none."""
-        names = STAGES[stage].names(point)
-        return STAGES[stage].output.format(scale=self.scale, **names) if names else ""
+        return STAGES[stage].path(self.scale, point)
+
+    def paths(self, point: Point) -> list[str]:
+        """Return the files of all stages for a point; none if its data are unavailable."""
+        return [path for stage in STAGES if (path := self.path(stage, point))] if self.has_data(point) else []
 
     def files(self, stage: str, study: str) -> list[str]:
         """Return the files of a stage for a study. Unavailable data have audit files only, which give the reason."""
-        points = [point for point in self.points(study) if stage == "audit" or self.has_data(point)]
+        points = (point for point in self.points(study) if stage == "audit" or self.has_data(point))
         return list(filter(None, dict.fromkeys(self.path(stage, point) for point in points)))
 
     def _owners(self) -> dict[str, tuple[str, Point]]:
-        """Return the stage and the first point of each file of all studies and sweeps, in topological order.
-
-        Raises InvalidInput if points with different values have the same path.
-        """
+        """Return the stage and the first point of each file of all studies and sweeps, in topological order."""
         found: dict[str, tuple[str, Point]] = {}
         for name, stage in STAGES.items():
             for point in self.all_points:
-                if not (path := self.path(name, point)):
-                    continue
-                _, first = found.setdefault(path, (name, point))
-                same = first is point if name == "audit" else stage.shared(first) == stage.shared(point)
-                if not same:
-                    where = self.conf.place_of(point.study, point.block)
-                    problem = f"{where}: {dict(first.settings)} and {dict(point.settings)} have the same path, {path}"
-                    remedy = "Give values that differ in a letter, a digit or one of . + - _"
-                    raise InvalidInput(problem, source=where, remedy=remedy)
+                if path := self.path(name, point):
+                    _, first = found.setdefault(path, (name, point))
+                    if not (first is point if name == "audit" else stage.shared(first) == stage.shared(point)):
+                        where = self.conf.place_of(point.study, point.block)
+                        raise checks.same_path(path, first.settings, point.settings, where)
         return found
 
     @property
@@ -255,7 +237,6 @@ class Run:
     def _job(self, stage: str, point: Point) -> Job:
         if (path := self.path(stage, point)) not in self._jobs:
             section, group = self.section(stage, point), STAGES[stage].group
-            resources = self._resources(stage, point)
             self._jobs[path] = Job(
                 stage,
                 path,
@@ -263,8 +244,7 @@ class Run:
                 encoded(section),
                 self.code(stage, **{group: getattr(point, group)}),
                 section[group].get("threads", 1),
-                resources,
-                self._later.get(path, 0) * STUDY + (stage == "prepare") * PREPARING + seconds(resources),
+                self._later.get(path, 0) * STUDY + (stage == "prepare") * PREPARING + self._seconds(stage, point),
             )
         return self._jobs[path]
 
@@ -290,38 +270,37 @@ class Run:
         ``plugin`` is at most one of ``dataset``, ``method``, ``transport``, ``audit`` and ``study``, with the name in
         the path of the job. The hash for a study includes its list of artefacts.
         """
-        (group, name) = next(iter(plugin.items()), ("", ""))
-        kind = self.grids.kind(group, name) if group in GROUPS else name
-        if (key := (stage, group, kind)) not in self._codes:
-            if group == "study":
-                modules, listed = registry.modules(name), [repr(one) for one in registry.declared(name)]
-            else:
-                modules, listed = [module_name(group, kind)] if group else [], []
-            code = code_hash((f"pipeline.stages.{stage}", *modules), ROOT)
-            self._codes[key] = digest([code, *listed]) if listed else code
-        return self._codes[key]
+        group, name = next(iter(plugin.items()), ("", ""))
+        if group == "study":
+            code = code_hash((f"pipeline.stages.{stage}", *registry.modules(name)), ROOT)
+            return digest([code, *map(repr, registry.declared(name))])
+        modules = [module_name(group, self.grids.kind(group, name))] if group else []
+        return code_hash((f"pipeline.stages.{stage}", *modules), ROOT)
 
     # The resources of jobs, and which jobs start first.
 
     def requests(self, rule: str) -> dict[str, Callable[[Any, int], Any]]:
         """Return the ``resources:`` of a rule, each as a function of wildcards and attempt."""
 
-        def requested(wildcards: Any, attempt: int) -> dict[str, Any]:
-            if rule in STAGES:
-                return self.job(rule, wildcards).requests(attempt)
-            return grown(requests_of(self.resources, rule, {"scale": self.scale, **dict(wildcards.items())}), attempt)
-
         def function(key: str) -> Callable[[Any, int], Any]:
-            return lambda wildcards, attempt: requested(wildcards, attempt).get(key)
+            return lambda wildcards, attempt: self.requested(rule, wildcards, attempt).get(key)
 
         # Snakemake calls each function for each job, so resources that no setting names have none.
         named = {key for setting in self.resources for key in setting.values}
         return {key: function(key) for key in REQUESTED if key in named}
 
-    def _resources(self, stage: str, point: Point) -> dict[str, Any]:
-        """Return the resources of a job at its first attempt. A shared file belongs to its first study."""
-        names = {"study": point.study, "block": point.block, **STAGES[stage].names(point)}
-        return requests_of(self.resources, stage, {"scale": self.scale, **names})
+    def requested(self, rule: str, wildcards: Mapping[str, str], attempt: int = 1) -> dict[str, Any]:
+        """Return what a job requests at an attempt (from 1). A file that studies share belongs to its first study."""
+        names = {"scale": self.scale, **dict(wildcards.items())}
+        if rule in STAGES:
+            point = self.owner(rule, wildcards)
+            names |= {"study": point.study, "block": point.block}
+        return requested(self.resources, rule, names, attempt)
+
+    def _seconds(self, stage: str, point: Point) -> int:
+        """Return the expected seconds of a job."""
+        wildcards = {"scale": self.scale, **STAGES[stage].names(point)}
+        return int(self.requested(stage, wildcards).get("seconds", 1))
 
     @cached_property
     def _later(self) -> dict[str, int]:
@@ -329,29 +308,19 @@ class Run:
 
         The study with the least work left comes next, so that its tables and figures are drawn before the others run.
         """
-        expected = {path: seconds(self._resources(*owner)) for path, owner in self.owners.items()}
-        left = {
-            study: {path for point in self.planned[study] if self.has_data(point) for path in self._paths(point)}
-            for study in self.studies
-        }
+        expected = {path: self._seconds(*owner) for path, owner in self.owners.items()}
+        left = {study: {path for point in self.planned[study] for path in self.paths(point)} for study in self.studies}
         found: dict[str, int] = {}
         while left:
             study = min(left, key=lambda name: sum(expected[path] for path in left[name] - found.keys()))
             found = dict.fromkeys(left.pop(study), len(left)) | found
         return found
 
-    def _paths(self, point: Point) -> list[str]:
-        """Return the files of all stages for a point."""
-        return [path for stage in STAGES if (path := self.path(stage, point))]
-
     # What the other rules receive.
 
     def collect(self, study: str) -> list[dict[str, Any]]:
         """Return the path, the block and the grid settings of each audit of a study."""
-        return [
-            {"path": self.path("audit", point), "block": point.block, "columns": point.columns()}
-            for point in self.points(study)
-        ]
+        return [{"path": self.path("audit", p), "block": p.block, "columns": p.columns()} for p in self.points(study)]
 
     def sweep(self, sweep: str) -> dict[str, Any]:
         """Return the parameters of the summary and figure of a sweep.
@@ -374,26 +343,16 @@ class Run:
         """
         points, scale = self.points(study), self.conf[f"scale/{self.scale}"]
         omitted = [point for point in self._among(self.grids.declared(study)) if point not in set(points)]
-        names = ("part", "block", "dataset", "method")
-        places = [{**{name: getattr(p, name) for name in names}, **dict(p.settings)} for p in omitted]
+        parts = ("part", "block", "dataset", "method")
+        places = [{**{part: getattr(p, part) for part in parts}, **dict(p.settings)} for p in omitted]
+        shown = [(stage, point) for stage in ("prepare", "train", "audit") for point in points]
         return {
             **({"left_out": places} if places else {}),
             "experiment": self.conf.declaration(study),
             "scale": {key: scale[key] for key in ("name", "description") if key in scale},
-            "sections": {self.path("audit", point): shown(self.grids, point) for point in points},
-            "published": {
-                STAGES["audit"].output.format(scale=PUBLISHED, **STAGES["audit"].names(point)): shown(
-                    self._published, point
-                )
-                for point in points
-            },
-            "names": {
-                self.path(stage, point): "/".join(
-                    [name for part, name in STAGES[stage].names(point).items() if part != "study"]
-                )
-                for stage in SHOWN
-                for point in points
-            },
+            "sections": sections(self.grids, points),
+            "published": sections(self._published, points),
+            "names": {self.path(stage, point): "/".join(id_of(stage, point)) for stage, point in shown},
         }
 
     @cached_property
@@ -403,34 +362,22 @@ class Run:
 
     def benchmarks(self, study: str) -> dict[str, str]:
         """Return the benchmark files of the jobs of a study, by keys such as ``paper/train/adult/sensr``."""
-        found = {}
-        for stage in ("train", "transport", "audit"):
-            for point in filter(self.has_data, self.points(study)):
-                if names := list(STAGES[stage].names(point).values()):
-                    found["/".join([self.scale, stage, *names])] = benchmark(self.scale, stage, names)
-        return found
+        points = [point for point in self.points(study) if self.has_data(point)]
+        every = [(stage, STAGES[stage].names(p).values()) for stage in ("train", "transport", "audit") for p in points]
+        made = [(stage, names) for stage, names in every if names]
+        return {"/".join([self.scale, stage, *names]): benchmark(self.scale, stage, names) for stage, names in made}
 
     # The start of a run, and the data that it does not have.
 
     def find_absent(self, environment: MutableMapping[str, str]) -> None:
-        """Find the unavailable data, and pass them to all processes of the run.
+        """Find the unavailable data before anything is fetched, and pass them to all processes of the run.
 
         Only the planning process decides, because files that appear later would change the jobs on a node.
         """
         kinds = {self.grids.kind("dataset", point.dataset) for point in self.all_points}
         raw = self.root / availability.RAW
-        self.absent = frozenset(
-            kind for kind in kinds if availability.status(kind, self.source, raw / kind) == "absent"
-        )
+        self.absent = frozenset(k for k in kinds if availability.status(k, self.source, raw / k) == "absent")
         environment[invocation.ABSENT] = " ".join(sorted(self.absent))
-
-    def export_tracker(self, environment: MutableMapping[str, str], words: Iterable[str] = ()) -> None:
-        """Pass the tracker to the jobs through the environment, because a changed tracker must not rerun jobs.
-
-        The group of a tracked run is the sweeps in the ``words`` of the command line, otherwise the studies.
-        """
-        group = "+".join(invocation.sweeps_among(words, self.sweeps, self.scale) or self.studies)
-        environment["PIPELINE_TRACKER"] = encoded({**self.tracker, "group": group, "scale": self.scale})
 
     def check(self) -> None:
         """Make all jobs of the studies, with their settings and the hash of their code. Raise what this raises.
@@ -441,14 +388,21 @@ class Run:
             self.code("artefacts", study=study)
             for point in self.planned[study]:
                 point.columns()
-                for path in self._paths(point) if self.has_data(point) else ():
+                for path in self.paths(point):
                     self._job(*self.owners[path])
+
+    def export_tracker(self, environment: MutableMapping[str, str], words: Iterable[str] = ()) -> None:
+        """Pass the tracker to the jobs through the environment, because a changed tracker must not rerun jobs.
+
+        The group of a tracked run is the sweeps in the ``words`` of the command line, otherwise the studies.
+        """
+        group = "+".join(invocation.sweeps_among(words, self.sweeps, self.scale) or self.studies)
+        environment["PIPELINE_TRACKER"] = encoded({**self.tracker, "group": group, "scale": self.scale})
 
     @property
     def unavailable(self) -> str:
         """Return a pattern for the names of the unavailable data sets."""
-        points = self.all_points
-        names = sorted({point.name("dataset") for point in points if not self.has_data(point)})
+        names = sorted({point.name("dataset") for point in self.all_points if not self.has_data(point)})
         return f"({'|'.join(map(re.escape, names)) or '(?!)'})"
 
     def not_run(self, wildcards: Mapping[str, str]) -> dict[str, str]:
@@ -466,29 +420,34 @@ class Run:
         return self.source == "auto" and availability.superseded(dataset, self.root / availability.RAW / dataset)
 
 
-def shown(grids: Grids, point: Point) -> dict[str, Any]:
-    """Return the sections of a point, with the names in the report."""
-    names = list(STAGES["audit"].names(point).values())
-    mapped = point.name("transport") if point.transport else ""
-    return {**grids.resolve(point), "id": names[1:], "part": point.part, "map": mapped}
+def sections(grids: Grids, points: Iterable[Point]) -> dict[str, Any]:
+    """Return the resolved sections of points by audit file, with their names in the report."""
+    return {
+        STAGES["audit"].path(grids.scale, point): {
+            **grids.resolve(point),
+            "id": id_of("audit", point),
+            "part": point.part,
+            "map": point.name("transport") if point.transport else "",
+        }
+        for point in points
+    }
 
 
-def requests_of(settings: Iterable[Setting], rule: str, names: Mapping[str, str]) -> dict[str, Any]:
-    """Return the resources of a job by the names in its path. Both parts of ``audit+transport`` count."""
+def id_of(stage: str, point: Point) -> list[str]:
+    """Return the names in the path of a file without the study, which identify it in the report."""
+    return [name for part, name in STAGES[stage].names(point).items() if part != "study"]
+
+
+def requested(settings: Iterable[Setting], rule: str, names: Mapping[str, str], attempt: int = 1) -> dict[str, Any]:
+    """Return what settings of resources request for a job by the names in its path.
+
+    The n-th attempt requests n times the memory and n times the time. Both parts of ``audit+transport`` count.
+    """
     parts = {"rule": rule, **names}
     if "+" in parts.get("audit", ""):
         parts["audit"], parts["transport"] = parts["audit"].split("+", 1)
-    return merged(settings, parts)
-
-
-def grown(resources: Mapping[str, Any], attempt: int) -> dict[str, Any]:
-    """Return the resources at an attempt (from 1): the n-th requests n times the memory and n times the time."""
-    return {key: value * attempt if key in GROWING else value for key, value in resources.items()}
-
-
-def seconds(resources: Mapping[str, Any]) -> int:
-    """Return the expected seconds of a job."""
-    return int(resources.get("seconds", 1))
+    found = merged(settings, parts)
+    return {key: value * attempt if key in GROWING else value for key, value in found.items()}
 
 
 def benchmark(scale: str, stage: str, names: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""The files of ``conf/``, read and checked, and the settings in them. Every check of the configuration is here.
+"""The files of ``conf/``, and the settings in them. :mod:`pipeline.workflow.checks` checks what is read.
 
 A *setting* is ``{where: conditions, set: values}``: values for the points or jobs that meet all conditions. Later
 settings take precedence. Scales (``conf/scale/``), resources (``conf/resources.yaml``), single files
@@ -10,7 +10,7 @@ scale. The names are one name, a list or a pattern.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -22,36 +22,17 @@ from hydra.core.override_parser.types import RangeSweep
 from hydra.errors import HydraException
 
 from fairness_audits.errors import InvalidInput
-from fairness_audits.messages import check_keys, enumerated, nearest, reason
-from fairness_audits.validation import Checked, Size, made
+from fairness_audits.messages import check_keys, nearest, reason
+from pipeline.workflow import checks
+from pipeline.workflow.checks import GROUPS, REPETITIONS
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
-KEYS = {
-    "experiment": ("title", "paper", "grid"),
-    "sweep": ("title", "grid", "figure"),
-    "scale": ("name", "description", "quick", "tracker", "extends", "settings", "left_out"),
-}
-"""The keys of the files in a folder. Each plug-in checks its own file."""
-GROUPS, REPETITIONS = ("dataset", "method", "transport", "audit"), "repetitions"
-REQUIRED = ("dataset", "method", "audit")
-"""Groups that a block must have. The transport map is optional."""
-NOTHING = {"dataset": "none", "method": "none"}
-"""Defaults for a block that names neither: its audit simulates its own populations."""
-NAME = re.compile(r"\w+", re.ASCII)
-"""Names of studies, sweeps and blocks. They appear in paths, rules and commands."""
-SWEPT = re.compile(r"(range|choice)\(.*\)")
-"""Hydra's notations for several values."""
-SHARED = {
-    "dataset": ("dataset",),
-    "method": ("dataset", "method"),
-    "transport": ("dataset", "transport"),
-    REPETITIONS: ("dataset", "method", "transport"),
-}
-"""What a scale's settings of a group can depend on: blocks and studies share the file of a model or a transport map."""
 RULES = ("prepare", "train", "transport", "audit", "collect", "draw", "sweep", "report")
 """The rules that can run on another machine. ``fetch`` needs the network and runs locally."""
-GROWING = ("mem_mb", "runtime")
-"""Memory (MB) and time (minutes), which all jobs request and which grow with each attempt."""
+NOTHING = {"dataset": "none", "method": "none"}
+"""Defaults for a block that names neither: its audit simulates its own populations."""
+SWEPT = re.compile(r"(range|choice)\(.*\)")
+"""Hydra's notations for several values."""
 
 
 @dataclass(frozen=True)
@@ -64,18 +45,6 @@ class Setting:
     def applies(self, parts: Mapping[str, Any]) -> bool:
         """Return whether ``parts`` (names by condition) meet all conditions."""
         return all(key in parts and matches(str(parts[key]), wanted) for key, wanted in self.where.items())
-
-
-@dataclass(frozen=True)
-class Request(Checked):
-    """The keys of a setting of ``conf/resources.yaml``."""
-
-    mem_mb: Size | None = None
-    runtime: Size | None = None
-    gpu: Size | None = None
-    slurm_partition: str | None = None
-    slurm_extra: str | None = None
-    seconds: Size | None = None
 
 
 def matches(part: str, wanted: Sequence[str]) -> bool:
@@ -99,16 +68,13 @@ class Conf(dict[str, dict[str, Any]]):
     def __missing__(self, name: str) -> dict[str, Any]:
         """Read and check a file. Raises InvalidInput if it does not exist, with the nearest name."""
         group, _, stem = name.rpartition("/")
-        path, source = self.folder / f"{name}.yaml", f"conf/{name}.yaml"
+        path = self.folder / f"{name}.yaml"
         if not path.is_file():
             known = self.names(group)
-            problem = f"There is no {source}{nearest(stem, known)}. The files are {', '.join(known)}"
+            problem = f"There is no conf/{name}.yaml{nearest(stem, known)}. The files are {', '.join(known)}"
             raise InvalidInput(problem, option=group)
         content = read(path)
-        if group in KEYS:
-            check_keys(content, KEYS[group], source)
-        if "grid" in KEYS.get(group, ()):
-            check_study(stem, content.get("grid"), source)
+        checks.file(group, stem, content)
         self[name] = content
         return content
 
@@ -139,23 +105,12 @@ class Conf(dict[str, dict[str, Any]]):
         source: str,
         of_jobs: Mapping[str, Sequence[str]] | None = None,
     ) -> list[Setting]:
-        """Read the settings of a file. ``of_jobs`` holds the names of further conditions.
-
-        Raises InvalidInput for an unknown condition or name and suggests the nearest.
-        """
-        found = []
+        """Read the settings of a file. ``of_jobs`` holds the names of further conditions."""
+        names, found = of_jobs or {}, []
         for entry in written or ():
             check_keys(entry, ("where", "set"), source)
             where = {key: tuple(map(str, listed(value))) for key, value in (entry.get("where") or {}).items()}
-            for key, wanted in where.items():
-                known = (of_jobs or {}).get(key) or self.known(key)
-                if not known:
-                    hint = nearest(key, (*(of_jobs or ()), "study", "block", *GROUPS))
-                    raise InvalidInput(f"{source}: unknown condition {key!r}{hint}", source=source, option=key)
-                for name in wanted:
-                    if not set("@*?[") & set(name) and name not in known:
-                        problem = f"{source}: there is no {key} {name!r}{nearest(name, known)}"
-                        raise InvalidInput(problem, source=source, option=key)
+            checks.conditions(where, lambda key: names.get(key) or self.known(key), names, source)
             found.append(Setting(where, dict(entry.get("set") or {})))
         return found
 
@@ -182,19 +137,11 @@ class Conf(dict[str, dict[str, Any]]):
         return sorted(map(str, values))
 
     def of_scale(self, scale: str, key: str) -> list[Setting]:
-        """Return the ``settings`` of a scale, or what is ``left_out``.
-
-        Raises InvalidInput if the settings of a file that points share depend on anything but its parts.
-        """
+        """Return the ``settings`` of a scale, or what is ``left_out``."""
         source = f"conf/scale/{scale}.yaml"
         found = self.settings(self._inherited(scale, key), source)
         for setting in found if key == "settings" else ():
-            for group in {key.split(".")[0] for key in setting.values} & set(SHARED):
-                allowed = SHARED[group]
-                if wrong := [key for key in setting.where if key not in allowed and not key.startswith(f"{group}.")]:
-                    problem = f"{source}: settings of {group} may depend on {enumerated(allowed)} only, "
-                    problem += f"not on {', '.join(sorted(wrong))}"
-                    raise InvalidInput(problem, source=source, option=group)
+            checks.of_scale(setting.where, setting.values, source)
         return found
 
     def _inherited(self, scale: str, key: str) -> list[Any]:
@@ -207,19 +154,12 @@ class Conf(dict[str, dict[str, Any]]):
         return [*(self._inherited(written["extends"], key) if inherits else ()), *(written.get(key) or ())]
 
     def resources(self, scale: str) -> list[Setting]:
-        """Return the settings of ``conf/resources.yaml`` for a scale. Without a file, jobs request nothing.
-
-        Raises InvalidInput if some jobs have no memory or time.
-        """
+        """Return the settings of ``conf/resources.yaml`` for a scale. Without a file, jobs request nothing."""
         source = "conf/resources.yaml"
         if not (self.folder / "resources.yaml").is_file():
             return []
         found = self.settings(self["resources"]["settings"], source, {"rule": RULES, "scale": self.names("scale")})
-        for setting in found:
-            made(Request, setting.values, source)
-        if missing := [key for key in GROWING if key not in merged(found, {})]:
-            problem = f"{source} does not set {enumerated(missing)} for all jobs"
-            raise InvalidInput(problem, source=source, option=missing[0], remedy="Add a setting with where: {}")
+        checks.resources((setting.values for setting in found), merged(found, {}), source)
         return [setting for setting in found if matches(scale, setting.where.get("scale", ("*",)))]
 
 
@@ -251,40 +191,11 @@ def read(path: Path) -> dict[str, Any]:
     return found
 
 
-def check_study(study: str, grid: Any, source: str) -> None:
-    """Check the blocks of a study or a sweep, and all names that appear in paths."""
-    if not grid:
-        remedy = "Add blocks with dataset, method and audit"
-        raise InvalidInput(f"{source} has no grid", source=source, option="grid", remedy=remedy)
-    if not isinstance(grid, dict) or not all(isinstance(block, dict) for block in grid.values()):
-        problem = f"{source}: a block of the grid is not a mapping"
-        raise InvalidInput(problem, source=source, option="grid", remedy="Write each block as name: {key: value, ...}")
-    for name in (study, *map(str, grid)):
-        if not NAME.fullmatch(name):
-            problem = f"{source}: the name {name!r} contains characters other than letters, digits and _"
-            raise InvalidInput(problem, source=source, option=name, remedy="Rename it")
-
-
 def axes_of(block: Mapping[str, Any], where: str) -> dict[str, list[Any]]:
-    """Return the values of each key of a block. Raises InvalidInput for what no point can have."""
+    """Return the values of each key of a block."""
     written = block if NOTHING.keys() & block.keys() else NOTHING | dict(block)
-    axes = {}
-    for key, value in written.items():
-        if key != REPETITIONS and str(key).split(".")[0] not in GROUPS:
-            known = (*GROUPS, REPETITIONS)
-            hint = nearest(str(key).split(".")[0], known)
-            problem = f"{where}: there is no key {key!r}{hint}. Keys start with {', '.join(known)}"
-            raise InvalidInput(problem, source=where, option=str(key))
-        if has_mapping(value):
-            problem = f"{where}, {key}: a value of the grid cannot be a mapping, found {value}"
-            remedy = f"Set its keys one by one, as {key}.KEY: value"
-            raise InvalidInput(problem, source=where, option=str(key), remedy=remedy)
-        axes[key] = several(value, f"{where}, {key}")
-        if not axes[key]:
-            problem = f"{where}, {key}: {value} has no values"
-            raise InvalidInput(problem, source=where, option=str(key), remedy="Give at least one value")
-    if absent := [group for group in REQUIRED if group not in axes]:
-        raise InvalidInput(f"{where}: {', '.join(absent)} is missing", source=where, option=absent[0])
+    axes = {key: several(value, f"{where}, {key}") for key, value in written.items()}
+    checks.block(axes, where)
     return axes
 
 
@@ -327,24 +238,10 @@ def update(config: dict[str, Any], key: str, value: Any, where: str) -> None:
     for name in path:
         section = section.get(name) if isinstance(section, dict) else None
     if not isinstance(section, dict) or last not in section:
-        hint = nearest(key, sorted(keys_of(config)))
-        raise InvalidInput(f"{where}: there is no key {key!r}{hint}", source=where, option=key)
+        raise checks.unknown_key(config, key, where)
     section[last] = list(value) if isinstance(value, tuple) else value
 
 
 def listed(value: Any) -> list[Any]:
     """Return a list or tuple as a list, and any other value as a list of one element."""
     return list(value) if isinstance(value, (list, tuple)) else [value]
-
-
-def keys_of(config: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Yield the keys of nested mappings, such as ``method`` and ``method.epochs``."""
-    for key, value in config.items():
-        yield f"{prefix}{key}"
-        if isinstance(value, dict):
-            yield from keys_of(value, f"{prefix}{key}.")
-
-
-def has_mapping(value: Any) -> bool:
-    """Return whether a value is a mapping or a nested list that holds one."""
-    return isinstance(value, dict) or (isinstance(value, list) and any(map(has_mapping, value)))

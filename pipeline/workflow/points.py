@@ -15,14 +15,15 @@ settings. Its values are merged from these sources. Later ones take precedence:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from fairness_audits.errors import InvalidInput
-from pipeline.workflow.conf import GROUPS, REPETITIONS, Conf, Setting, axes_of, merged, update
+from pipeline.workflow import checks
+from pipeline.workflow.checks import GROUPS, REPETITIONS
+from pipeline.workflow.conf import Conf, Setting, axes_of, merged, update
 
 
 @dataclass(frozen=True)
@@ -74,18 +75,16 @@ class Point:
     def columns(self) -> dict[str, Any]:
         """Return the settings of the grid as columns of the tidy rows: single values and the transport map.
 
-        The audit itself adds the source group of a map, because a map has two directions. Raises InvalidInput if two
-        settings have the same name in different groups, such as ``method.steps`` and ``audit.steps``.
+        The audit itself adds the source group of a map, because a map has two directions.
         """
-        single: dict[str, Any] = {}
-        for key, value in self.settings:
-            if isinstance(value, tuple) or key in ("transport.source", REPETITIONS):
-                continue
-            if (name := key.split(".", 1)[-1]) in single:
-                problem = f"block {self.block!r} sets {name!r} in two groups, but the rows have one column of this name"
-                raise InvalidInput(problem, option=key, remedy="Set one of them in a file of conf/")
-            single[name] = value
-        return {**single, **({"transport": self.transport} if self.transport else {})}
+        single = {
+            key: value
+            for key, value in self.settings
+            if not isinstance(value, tuple) and key not in ("transport.source", REPETITIONS)
+        }
+        checks.columns(single, self.block)
+        columns = {key.split(".", 1)[-1]: value for key, value in single.items()}
+        return {**columns, **({"transport": self.transport} if self.transport else {})}
 
 
 class Grids:
@@ -130,11 +129,6 @@ class Grids:
             self._resolved[point] = self._merged(point)
         return self._resolved[point]
 
-    def section(self, group: str, name: str, dataset: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the section ``name`` for a data set, changed by settings such as ``{"method.epochs": 3}``."""
-        empty = Point("", "", dataset, "", "", tuple(settings.items()))
-        return dict(self.resolve(replace(empty, **{group: name}))[group])  # type: ignore[arg-type]
-
     def kind(self, group: str, name: str) -> str:
         """Return the module for a name in a path: the ``kind`` in its configuration, or the name itself."""
         chosen = re.split("[@+]", name)[0]
@@ -154,44 +148,30 @@ class Grids:
 
     def _merged(self, point: Point) -> dict[str, Any]:
         files = {group: self._file(group, name) for group, name in point.groups.items()}
-        config = deepcopy(
-            {REPETITIONS: self.conf["config"][REPETITIONS], **{g: values for g, (values, _) in files.items()}}
-        )
-        # Conditions can name the parts of the point and the values in their files or in the grid.
-        conditions = {f"{group}.{key}": value for group in files for key, value in config[group].items()}
-        conditions |= point.conditions
+        config: dict[str, Any] = deepcopy({group: values for group, (values, _) in files.items()})
+        config[REPETITIONS] = self.conf["config"][REPETITIONS]
         names = " and ".join(point.groups.values())
         # Files that several points share are resolved without a study.
         grid = self.conf.place_of(point.study, point.block) if point.study else f"the grid's settings of {names}"
+        # Conditions can name the parts of the point and the values in their files or in the grid.
+        conditions = {f"{group}.{key}": value for group in files for key, value in config[group].items()}
+        conditions |= point.conditions
+        of_scale, of_user = merged(self.of_scale, conditions), merged(self.of_user, conditions)
         # Only the grid sets the keys in file names and the keys of a sweep.
-        sweep = bool(point.study) and self.conf.file_of(point.study).startswith("sweep/")
-        last = {key for key, _ in point.settings if sweep or not key.startswith("audit.")}
-        of_user = merged(self.of_user, conditions)
-        layers = [
-            (f"conf/{group}/{point.groups[group]}.yaml", merged(own, conditions)) for group, (_, own) in files.items()
-        ]
-        layers += [
-            (grid, dict(point.settings)),
-            (
-                f"conf/scale/{self.scale}.yaml",
-                {k: v for k, v in merged(self.of_scale, conditions).items() if k not in last},
-            ),
-            ("set", of_user),
-        ]
-        if collapsed := [key for key in of_user if key in point.swept]:
-            problem = f"set: {grid} has several values of {collapsed[0]}, and a single value would replace all of them"
-            raise InvalidInput(problem, option=collapsed[0], remedy="Change the values in this file")
+        sweep = grid.startswith("conf/sweep/")
+        for key in (key for key, _ in point.settings if sweep or not key.startswith("audit.")):
+            of_scale.pop(key, None)
+        checks.collapsed(of_user, point.swept, grid)
+        layers = [(f"conf/{g}/{point.groups[g]}.yaml", merged(own, conditions)) for g, (_, own) in files.items()]
+        layers += [(grid, dict(point.settings)), (f"conf/scale/{self.scale}.yaml", of_scale), ("set", of_user)]
         for source, values in layers:
             for key, value in values.items():
                 # Settings of a group that the point does not have are for others.
                 if (group := key.split(".")[0]) not in GROUPS or group in files:
                     update(config, key, value, source)
-        repetitions = config[REPETITIONS]
-        if isinstance(repetitions, bool) or not isinstance(repetitions, int) or repetitions < 1:
-            problem = f"{names}: expected a whole number of {REPETITIONS}, found {repetitions!r}"
-            raise InvalidInput(problem, option=REPETITIONS, remedy="Set at least 1")
+        checks.repetitions(config[REPETITIONS], names)
         sections = {group: {"kind": name, **config[group], "name": name} for group, name in point.groups.items()}
-        return {REPETITIONS: repetitions, **sections}
+        return {REPETITIONS: config[REPETITIONS], **sections}
 
 
 def _frozen(value: Any) -> Any:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fairness_audits.files import written
-from pipeline.jobs import Run, grown, requests_of
+from pipeline.jobs import STAGES, Run
 from pipeline.workflow import references
 
 FILE = Path(__file__).with_name("jobs.csv")
@@ -57,19 +57,20 @@ def received(run: Run) -> Iterator[tuple[str, str, Any]]:
     for job in run.jobs.values():
         names = job.output.split("/")[3:]
         of = "/".join(names[:2]) if job.stage == "audit" else names[0].removesuffix(".npz").split("@")[0]
+        wildcards = {"scale": run.scale, **STAGES[job.stage].names(run.owners[job.output][1])}
         values = {
             "output": job.output,
             "inputs": {option: list(paths) for option, paths in job.inputs.items()},
             "section": json.loads(job.config),
             "threads": job.threads,
-            "requests": [job.requests(attempt) for attempt in (1, 2)],
+            "requests": [run.requested(job.stage, wildcards, attempt) for attempt in (1, 2)],
         }
         yield job.stage, of, values
     for study in (*run.studies, *run.sweeps):
         names_of = {"scale": run.scale, "study": study}
         rules = ("collect", "draw", "sweep", "report")
         yield "collect", study, [run.files("audit", study), run.collect(study)]
-        yield "requests", study, [grown(requests_of(run.resources, rule, names_of), 2) for rule in rules]
+        yield "requests", study, [run.requested(rule, names_of, 2) for rule in rules]
         yield "benchmarks", study, run.benchmarks(study)
     for study in run.studies:
         files = {stage: run.files(stage, study) for stage in ("prepare", "train", "audit")}

@@ -139,8 +139,8 @@ def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict:
 
 def test_seed_k_is_repetition_k_of_the_workflow(fetched: dict) -> None:
     grids = Grids(Conf(), "smoke")
-    data = prepared(grids.section("dataset", "hiring", "hiring", SETTINGS), 3, fetched)
-    section = grids.section("method", "logistic", "hiring", {})
+    data = prepared(grids.resolve(Point("", "", "hiring", "", "", tuple(SETTINGS.items())))["dataset"], 3, fetched)
+    section = grids.resolve(Point("", "", "hiring", "logistic", ""))["method"]
     module = plugins.load("method", section["kind"])
     rngs = generators("train", "hiring", "logistic", repetitions=3)
     every = module.fit(data, plugins.configure(module, section), rngs)

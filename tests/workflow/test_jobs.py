@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fairness_audits.values import Classifier
-from pipeline.jobs import STAGES, Run, benchmark, grown, requests_of
+from pipeline.jobs import STAGES, Run, benchmark, requested
 from pipeline.stages import __path__ as stages
 from pipeline.stages.train import check_finite
 from pipeline.workflow.conf import CONF, RULES, Conf
@@ -28,7 +28,7 @@ class Resources:
         self.settings, self.scale = Conf(conf).resources(scale), scale
 
     def of(self, rule: str, names: Mapping[str, str] | None = None, attempt: int = 1) -> dict[str, Any]:
-        return grown(requests_of(self.settings, rule, {"scale": self.scale, **(names or {})}), attempt)
+        return requested(self.settings, rule, {"scale": self.scale, **(names or {})}, attempt)
 
 
 def read(conf: Path, text: str) -> Resources:
@@ -84,7 +84,7 @@ def test_the_time_of_a_training_that_a_study_shares_is_that_of_the_first_to_ask(
     """A condition may name the study and the block of what several points share."""
     run = Run(scale="workstation")
     network = next(point for point in run.points("robustness_bias") if "method.model" in dict(point.settings))
-    asked = run.jobs[run.path("train", network)].requests(attempt=2)
+    asked = run.requested("train", {"scale": run.scale, **STAGES["train"].names(network)}, attempt=2)
     assert (asked["mem_mb"], asked["runtime"]) == (12_000, 960)
 
 
