@@ -5,24 +5,26 @@
 #               └-> transport -┘             ├-> sweep
 #                                            └-> reference -> draw_reference -> figures
 #
-# Each job makes one file. Its parameters and cluster resources come from the plan (pipeline/workflow/plan.py).
+# Each job makes one file. Its inputs, parameters and resources come from the table of jobs (pipeline/jobs.py).
 from snakemake.utils import min_version
 
-from pipeline.workflow.config import Workflow, encoded
+from pipeline.jobs import Run, encoded
+from pipeline.report import registry
+from pipeline.workflow import failures, isolation, references, resume, warm
 
 min_version("9.0")
 
 # Jobs run with the interpreter that runs Snakemake, whatever `python` is on PATH.
 python = sys.executable
 
-run = Workflow.of(config, os.environ)
-run.isolate(os.environ)
+run = Run.of(config, os.environ)
+isolation.isolate(os.environ, run.root)
 if workflow.is_main_process:
-    run.check(workflow.resource_settings.cores, os.environ)
-if workflow.is_main_process and not workflow.output_settings.dryrun:
-    run.announce()
-if workflow.is_main_process:
+    if not workflow.output_settings.dryrun:
+        # Snakemake's lock does not name its owner.
+        resume.record(Path.cwd())
     run.find_absent(os.environ)
+    run.check(workflow.resource_settings.cores, os.environ)
 run.export_tracker(os.environ, sys.argv[1:])
 
 # Drawing uses its cores for several artefacts at a time. Each artefact uses one thread: sums do not depend on the number of cores.
@@ -59,12 +61,12 @@ onstart:
     if workflow.local_exec:
         # With a rate limit, Snakemake examines all waiting jobs after each job that ends (docs/snakemake_scheduler.md).
         workflow.scheduler.job_rate_limiter = None
-    run.warm_up(workflow)
+    warm.start_for(workflow)
 
 
 onsuccess:
-    run.forget_failures()
+    failures.forget(run.root)
 
 
 onerror:
-    logger.error(run.account_for(workflow.dag, workflow.scheduler.failed))
+    logger.error(failures.conclude(workflow.dag, workflow.scheduler.failed, run.studies, run.scale, run.root))

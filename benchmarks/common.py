@@ -11,7 +11,7 @@ import torch
 import yaml
 
 from fairness_audits.values import Array, Dataset
-from pipeline.workflow.config import CONF
+from pipeline.workflow.conf import CONF
 
 
 def seconds(run: Callable[[], object], repeats: int) -> float:

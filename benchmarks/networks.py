@@ -21,8 +21,8 @@ import numpy as np
 import torch
 
 from pipeline import networks
+from pipeline.jobs import Run
 from pipeline.training.sgd_training import _precision
-from pipeline.workflow.config import Workflow
 
 STUDY = "robustness_bias"
 IMAGES = {
@@ -113,11 +113,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0, help="for each rate (1)")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    flow = Workflow(options.scale, studies=[STUDY])
+    run = Run(options.scale, studies=[STUDY])
     known: dict[str, tuple[float, float]] = {}
     hours: dict[tuple[str, str], np.ndarray] = {}
-    for point in flow.points(STUDY):
-        section = {group: flow.section(group, point) for group in ("dataset", "method", "audit")}
+    for point in run.points(STUDY):
+        section = run.grids.resolve(point)
         method = section["method"]
         key = repr([section["dataset"]["name"], *(method[name] for name in ("model", "width", "input_size"))])
         if key not in known:

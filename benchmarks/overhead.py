@@ -56,7 +56,7 @@ def main() -> None:
 
 def workflow(scale: str) -> Sequence[tuple[str, str]]:
     """Return the steps of Snakemake before it runs a job, each with its code."""
-    read = f"from pipeline.workflow.config import Workflow; w = Workflow.of({{'scale': {scale!r}}}, {{}})"
+    read = f"from pipeline.jobs import Run; Run.of({{'scale': {scale!r}}}, {{}})"
     dry = (
         "import sys; from snakemake.cli import main; sys.argv[0] = 'snakemake';"
         f"main(['--cores', '1', '-n', '-q', 'all', '--config', 'scale={scale}'])"

@@ -9,7 +9,7 @@ import yaml
 
 from fairness_audits.models.logistic_mixture import regressions
 from fairness_audits.values import Array, Classifier, Dataset, ImageDataset
-from pipeline.workflow.config import CONF
+from pipeline.workflow.conf import CONF
 
 
 def shipped(group: str, name: str) -> dict[str, Any]:

@@ -15,14 +15,14 @@ from pipeline.counterparts import mapped, parted
 from pipeline.datasets import adience, cifar10, cifar100, utkface
 from pipeline.raw_data.image_sets import ImageConfig
 from pipeline.workflow import plugins
-from pipeline.workflow.composition import Point
-from pipeline.workflow.config import CONF
+from pipeline.workflow.conf import CONF
+from pipeline.workflow.points import Point
 from tests.errors import invalid
 from tests.files import jpeg, packed, python2
 from tests.lock import quantities
 
-WORKFLOW = quantities.WORKFLOW
-POINTS = [point for name in (*WORKFLOW.studies, *WORKFLOW.sweeps) for point in WORKFLOW.points(name)]
+RUN = quantities.RUN
+POINTS = [point for name in (*RUN.studies, *RUN.sweeps) for point in RUN.points(name)]
 
 
 def shipped(group: str) -> list[str]:
@@ -30,7 +30,7 @@ def shipped(group: str) -> list[str]:
 
 
 def of_images(name: str) -> bool:
-    return issubclass(plugins.load("dataset", WORKFLOW.kind("dataset", name)).Config, ImageConfig)
+    return issubclass(plugins.load("dataset", RUN.grids.kind("dataset", name)).Config, ImageConfig)
 
 
 def large(point: Point) -> bool:
@@ -78,9 +78,9 @@ def _images(tmp_path_factory: pytest.TempPathFactory) -> None:
         (raw["adience"] / table).write_text("\n".join(lines) + "\n")
     packed(raw["adience"] / adience.ARCHIVE, pictures)
     shown = [*POINTS, *(point_with("dataset", name) for name in shipped("dataset"))]
-    for name in {point.name("dataset") for point in shown}:
-        if (kind := WORKFLOW.kind("dataset", name)) in raw:
-            module, asked = plugins.load("dataset", kind), WORKFLOW.parameters("prepare", name)
+    for name, point in {point.name("dataset"): point for point in shown}.items():
+        if (kind := RUN.grids.kind("dataset", name)) in raw:
+            module, asked = plugins.load("dataset", kind), RUN.section("prepare", point)
             config = plugins.configure(module, asked["dataset"])
             rngs = generators("prepare", kind, repetitions=asked["repetitions"])
             quantities.PREPARED[name] = module.prepare(module.parse(raw[kind]), config, rngs, "official")
@@ -89,7 +89,7 @@ def _images(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.mark.parametrize("name", [name for name in shipped("dataset") if of_images(name)])
 def test_dataset_of_images(name: str) -> None:
     point = point_with("dataset", name)
-    data, section = quantities.dataset(point.name("dataset")), WORKFLOW.section("dataset", point)
+    data, section = quantities.dataset(point.name("dataset")), RUN.grids.resolve(point)["dataset"]
     assert isinstance(data, ImageDataset)
     n, channels, *sides = data.images.shape
     assert data.images.dtype == np.uint8
@@ -186,7 +186,7 @@ def test_transport(name: str) -> None:
     assert not any(np.isnan(array).any() for array in maps.parameters.values() if array.dtype.kind == "f")
     assert all(array.shape == (maps.trials,) for array in maps.facts.values())
     assert set(maps.features) <= set(data.feature_names)
-    between, _ = parted(WORKFLOW.section("transport", point))
+    between, _ = parted(RUN.grids.resolve(point)["transport"])
     for direction in ("forward", "reverse") if maps.reverse else ("forward",):
         for person in mapped(maps, data, between.split, maps.trials, direction):
             assert person.images.shape == person.features.shape
@@ -210,7 +210,7 @@ def test_audit(name: str) -> None:
 @pytest.mark.parametrize("group", ["dataset", "method", "audit"])
 def test_a_key_too_many_and_a_key_too_few_are_named(group: str) -> None:
     point = POINTS[0]
-    section = WORKFLOW.section(group, point)
+    section = RUN.grids.resolve(point)[group]
     module = plugins.load(group, section["kind"])
     with invalid(option="colour"):
         plugins.configure(module, {**section, "colour": "red"})

@@ -18,10 +18,10 @@ import fairness_audits as fa
 from docs import findings
 from fairness_audits.cli.entry import main
 from pipeline import io
+from pipeline.jobs import Run
 from pipeline.report import registry
 from pipeline.stages import audit, collect, fetch, prepare, sweep, train, transport
-from pipeline.workflow.config import CONF, Workflow
-from pipeline.workflow.paths import place
+from pipeline.workflow.conf import CONF
 from tests.cli.places import scripted
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -50,25 +50,25 @@ def conf(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_example_dataset_method_and_audit_run_as_they_stand(conf: Path) -> None:
     assert len(EXAMPLES) == 9
-    workflow = Workflow(scale="smoke", conf=conf)
-    points = [point for point in workflow.points("mine") if point.dataset == "two_incomes"]
+    run = Run(scale="smoke", conf=conf)
+    points = [point for point in run.points("mine") if point.dataset == "two_incomes"]
     assert len(points) == 3
     for point in points:
         dataset, method = point.name("dataset"), point.name("method")
         raw, prepared, trained = Path("raw"), Path(f"{dataset}.npz"), Path(f"{method}.npz")
         fetch.main(["--dataset", "two_incomes", "--source", "auto", "--raw", str(raw), "--output", "manifest.json"])
-        section = json.dumps(workflow.parameters("prepare", dataset))
+        section = json.dumps(run.section("prepare", point))
         prepare.main(["--config", section, "--manifest", "manifest.json", "--output", str(prepared)])
-        section = json.dumps(workflow.parameters("train", dataset, method))
+        section = json.dumps(run.section("train", point))
         train.main(["--config", section, "--dataset", str(prepared), "--output", str(trained)])
         inputs = ["--dataset", str(prepared), "--classifier", str(trained)]
         if point.transport:
-            section = json.dumps(workflow.parameters("transport", dataset, point.name("transport")))
+            section = json.dumps(run.section("transport", point))
             transport.main(["--config", section, "--dataset", str(prepared), "--output", "maps.npz"])
             inputs += ["--transport", "maps.npz"]
-        section = json.dumps(workflow.parameters("audit", *place(point)))
-        audit.main(["--config", section, *inputs, "--output", workflow.audit_file(point)])
-    entries = [entry for entry in workflow.collect("mine") if Path(entry["path"]).exists()]
+        section = json.dumps(run.section("audit", point))
+        audit.main(["--config", section, *inputs, "--output", run.path("audit", point)])
+    entries = [entry for entry in run.collect("mine") if Path(entry["path"]).exists()]
     collect.main(["--study", "mine", "--scale", "smoke", "--audits", json.dumps(entries), "--output", "rows.parquet"])
     rows = io.load_rows("rows.parquet")
     gaps = rows[rows["statistic"] == "accuracy_gap"]
@@ -76,7 +76,7 @@ def test_the_example_dataset_method_and_audit_run_as_they_stand(conf: Path) -> N
     # The sign of the score does not depend on its scale, so neither does the audit.
     first, second = (gaps.loc[gaps["sharpness"] == value, "value"].to_list() for value in (0.5, 1.0))
     assert first == second
-    section = json.dumps(workflow.sweep("mine"))
+    section = json.dumps(run.sweep("mine"))
     sweep.main(["--config", section, "--rows", "rows.parquet", "--summary", "summary.csv", "--figure", "figure"])
     assert Path("figure.pdf").stat().st_size > 5_000
     # Men earn more, so a woman moved to where men are may be accepted where she was not, and never the reverse.

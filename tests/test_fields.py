@@ -30,8 +30,8 @@ from fairness_audits.validation import (
 )
 from fairness_audits.values import Dataset
 from pipeline.counterparts import parted
+from pipeline.jobs import Run
 from pipeline.workflow import plugins
-from pipeline.workflow.config import Workflow
 from tests.builders import dataset as toy
 from tests.errors import invalid
 
@@ -138,11 +138,11 @@ BAD: dict[tuple[str, str], dict[str, list[Any]]] = {
 @pytest.fixture(scope="module")
 def configured() -> Mapping[tuple[str, str], Any]:
     """A configuration of each kind, as the studies run it."""
-    workflow, found = Workflow(scale="paper"), {}
-    for point in [point for study in workflow.studies for point in workflow.points(study)]:
+    run, found = Run(scale="paper"), {}
+    for point in [point for study in run.studies for point in run.points(study)]:
         for group in ("dataset", "method", "transport", "audit"):
             if getattr(point, group):
-                section = workflow.section(group, point)
+                section = run.grids.resolve(point)[group]
                 if group == "transport":
                     found["transport", "between"], section = parted(section)
                 kind = (group, str(section["kind"]))

@@ -86,14 +86,22 @@ def called(function: ast.FunctionDef) -> Iterator[str]:
             yield ast.unparse(node)
 
 
+PLANNING = (
+    "from snakemake.utils import min_version",
+    "from pipeline.jobs import Run, encoded",
+    "from pipeline.report import registry",
+    "from pipeline.workflow import failures, isolation, references, resume, warm",
+)
+
+
 def rule_breaches(root: Path) -> list[str]:
-    """Snakefile and rules import nothing but the configuration, and of Snakemake its utilities."""
+    """The Snakefile imports what plans a run, and of Snakemake its utilities; rules import nothing."""
     found = []
     for path in [root / "Snakefile", *sorted((root / "pipeline" / "rules").glob("*.smk"))]:
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        for name in re.findall(r"^\s*(?:from|import)\s+([\w.]+)", text, re.MULTILINE):
-            if name not in ("pipeline.workflow.config", "snakemake.utils"):
-                found.append(f"{path.name} imports {name}: rules import nothing but pipeline.workflow.config")
+        for line in re.findall(r"^\s*((?:from|import)\s.+)", text, re.MULTILINE):
+            if path.name != "Snakefile" or line not in PLANNING:
+                found.append(f"{path.name}: {line}: rules import nothing, the Snakefile only what plans a run")
     return found
 
 
@@ -133,7 +141,8 @@ def test_the_walls_hold() -> None:
             "from pipeline.datasets import shared\ndef prepare():\n    shared.rows('x')",
             "only parse reads files",
         ),
-        ("pipeline/rules/r.smk", "from pipeline.io import load", "rules import nothing but"),
+        ("pipeline/rules/r.smk", "from pipeline.report import registry", "rules import nothing"),
+        ("Snakefile", "from pipeline.io import load", "only what plans a run"),
         ("pipeline/report/cheat.py", "from pipeline.io import load_published", "only the comparison's stage"),
         ("pipeline/methods/tuned.py", "PATH = 'data/published/s.csv'", "comes from the rule"),
     ],

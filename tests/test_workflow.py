@@ -27,8 +27,7 @@ import pytest
 from fairness_audits.values import Classifier
 from pipeline import io
 from pipeline.report import registry
-from pipeline.workflow.composition import declared
-from pipeline.workflow.config import CONF
+from pipeline.workflow.conf import Conf
 from tests.files import environment, project_copy
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -84,14 +83,14 @@ def test_one_worker_runs_them_all(request: pytest.FixtureRequest) -> None:
     assert "PYTEST_XDIST_WORKER" not in os.environ or request.node.nodeid.endswith("@workflow")
 
 
-@pytest.mark.parametrize("study", declared(CONF, "experiment"))
+@pytest.mark.parametrize("study", Conf().names("experiment"))
 def test_every_declared_artefact_is_made_and_none_else(finished: Path, study: str) -> None:
     for folder, suffix, kind in (("tables", "csv", "table"), ("figures", "pdf", "figure")):
         found = {path.stem: path.stat().st_size for path in (finished / "results" / folder / study).glob(f"*.{suffix}")}
         assert set(found) == {one.name for one in registry.declared(study) if one.kind == kind}
         assert min(found.values()) > 0
     page = (finished / "results" / "pages" / f"{study}.html").read_text()
-    assert [other for other in declared(CONF, "experiment") if f'id="{other}"' in page] == [study]
+    assert [other for other in Conf().names("experiment") if f'id="{other}"' in page] == [study]
 
 
 def test_a_twin_is_stamped_on_every_table_and_figure_and_on_the_report(finished: Path) -> None:

@@ -14,14 +14,18 @@ its caption:
 
 import functools
 import importlib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import nearest
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+SAVED = {"table": ("tables", ("csv", "md", "tex")), "figure": ("figures", ("pdf", "png"))}
+"""The folder and the file types of each kind of artefact."""
 
 
 @dataclass(frozen=True)
@@ -90,18 +94,52 @@ def columns(study: str) -> list[str]:
     return str(getattr(importlib.import_module(f"pipeline.report.{study}"), "COLUMNS", "")).split()
 
 
-def find(study: str, name: str) -> Recipe:
-    """Return the recipe of an artefact. Raises InvalidInput, with the nearest name, if the study does not have it."""
+def files(study: str, below: str = "results/") -> list[str]:
+    """Return the files of all tables and figures of a study."""
+    return [
+        f"{below}{folder}/{study}/{one.name}.{suffix}"
+        for kind, (folder, suffixes) in SAVED.items()
+        for one in declared(study)
+        if one.kind == kind
+        for suffix in suffixes
+    ]
+
+
+def names(kind: str, studies: Iterable[str]) -> str:
+    """Return a pattern for the names of all tables or figures of several studies."""
+    found = {one.name for study in studies for one in declared(study) if one.kind == kind}
+    return "|".join(sorted(map(re.escape, found)))
+
+
+def caption(study: str, name: str) -> str:
+    """Return the caption of an artefact for Snakemake's report, once the artefact is drawn."""
+    path = Path("results", "captions", study, f"{name}.rst")
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+def modules(study: str) -> list[str]:
+    """Return the modules that make the artefacts of a study and compare it with the paper."""
+    return sorted({f"pipeline.report.{study}.comparison", *(one.module for one in declared(study))})
+
+
+def entry(study: str, name: str) -> Declared:
+    """Return an artefact of a study. Raises InvalidInput, with the nearest name, if the study does not have it."""
     known = {each.name: each for each in declared(study)}
     if name not in known:
         near = nearest(name, known)
         problem, remedy = f"study {study!r} has no artefact {name!r}{near}", f"There are: {', '.join(sorted(known))}"
         raise InvalidInput(problem, source=study, option=name, remedy=remedy)
-    importlib.import_module(known[name].module)
-    if known[name] not in _recipes:
-        problem, remedy = f"{known[name].module} does not make {name}", "Decorate a function there with artefact()"
-        raise InvalidInput(problem, source=known[name].module, option=name, remedy=remedy)
-    return _recipes[known[name]]
+    return known[name]
+
+
+def find(study: str, name: str) -> Recipe:
+    """Return the recipe of an artefact. Raises InvalidInput if its module does not make it."""
+    listed = entry(study, name)
+    importlib.import_module(listed.module)
+    if listed not in _recipes:
+        problem, remedy = f"{listed.module} does not make {name}", "Decorate a function there with artefact()"
+        raise InvalidInput(problem, source=listed.module, option=name, remedy=remedy)
+    return _recipes[listed]
 
 
 def kind(name: str) -> str:

@@ -4,28 +4,36 @@
 # Snakemake's own report its captions.
 
 
+def index(wildcards):
+    """Return the index that is made together with an artefact."""
+    registry.entry(wildcards.study, wildcards.name)
+    return f"results/{wildcards.below}tables/{wildcards.study}/index.json"
+
+
 def reference_files(below):
     """Return an input function for the files of a study's reference. It redraws the study if an artefact was deleted."""
 
     def files(wildcards):
         index = f"{below}tables/{wildcards.study}/index.json"
-        if workflow.is_main_process and os.path.exists(index) and run.incomplete(wildcards.study, below):
-            workflow.dag.forcefiles.add(index)
-        return run.reference_files(wildcards.study)
+        if workflow.is_main_process and os.path.exists(index):
+            if not all(map(os.path.isfile, registry.files(wildcards.study, below))):
+                workflow.dag.forcefiles.add(index)
+        return references.files(run, wildcards.study)
 
     return files
 
 
 def published(wildcards):
     """Return the files with the study's published numbers and claims."""
-    return [f"data/published/{wildcards.study}.csv", *run.present(f"data/published/claims/{wildcards.study}.yaml")]
+    claims = f"data/published/claims/{wildcards.study}.yaml"
+    return [f"data/published/{wildcards.study}.csv", *filter(os.path.isfile, [claims])]
 
 
 rule table:
     message:
         "{wildcards.name} of {wildcards.study}"
     input:
-        index=lambda w: run.index(w.below, w.study, w.name),
+        index=index,
     output:
         csv=report(
             update("results/{below}tables/{study}/{name}.csv"),
@@ -37,9 +45,9 @@ rule table:
         tex=update("results/{below}tables/{study}/{name}.tex"),
     wildcard_constraints:
         below="(reference/)?",
-        name=run.artefact_names("table"),
+        name=registry.names("table", run.declared),
     params:
-        caption=lambda w: run.caption(w.study, w.name),
+        caption=lambda w: registry.caption(w.study, w.name),
     localrule: True
     shell:
         "touch -c {output}"
@@ -49,7 +57,7 @@ rule figure:
     message:
         "{wildcards.name} of {wildcards.study}"
     input:
-        index=lambda w: run.index(w.below, w.study, w.name),
+        index=index,
     output:
         pdf=update("results/{below}figures/{study}/{name}.pdf"),
         png=report(
@@ -60,9 +68,9 @@ rule figure:
         ),
     wildcard_constraints:
         below="(reference/)?",
-        name=run.artefact_names("figure"),
+        name=registry.names("figure", run.declared),
     params:
-        caption=lambda w: run.caption(w.study, w.name),
+        caption=lambda w: registry.caption(w.study, w.name),
     localrule: True
     shell:
         "touch -c {output}"
@@ -71,4 +79,4 @@ rule figure:
 # Everything in Snakemake's report.
 rule artefacts:
     input:
-        [run.artefact_files(study) for study in run.studies],
+        [registry.files(study) for study in run.studies],

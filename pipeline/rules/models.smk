@@ -56,7 +56,7 @@ rule audit:
     output:
         result="results/audits/{scale}/{study}/{block}/{dataset}/{method}/{audit}.npz",
     wildcard_constraints:
-        dataset=run.available_datasets(),
+        dataset=f"(?!{run.unavailable}/)[^/]+",
     params:
         config=lambda w: run.job("audit", w).config,
         code=lambda w: run.job("audit", w).code,
@@ -77,11 +77,11 @@ rule not_run:
     message:
         "no data for {wildcards.method} on {wildcards.dataset} ({wildcards.block}: {wildcards.audit})"
     input:
-        manifest=lambda w: run.plan.manifest(w.dataset),
+        manifest=lambda w: run.manifest(w.dataset),
     output:
         result="results/audits/{scale}/{study}/{block}/{dataset}/{method}/{audit}.npz",
     wildcard_constraints:
-        dataset=run.unavailable_datasets(),
+        dataset=run.unavailable,
     params:
         point=lambda w: encoded(run.not_run(w)),
         code=run.code("absent"),

@@ -15,11 +15,11 @@ rule reference:
         touch("results/reference/{scale}/{study}.recorded"),
     params:
         config=lambda w: encoded(run.artefacts(w.study)),
-        fill=lambda w: run.fill_option(w.study),
+        fill=lambda w: references.fill_option(run, w.study),
         folder="results/reference/{scale}/{study}",
         environment=["--environment", os.environ["RUN_ENVIRONMENT"]] if os.environ.get("RUN_ENVIRONMENT") else [],
         # Not inputs: a change of the times must not trigger a job.
-        benchmarks=lambda w: encoded(run.plan.benchmarks(run.points(w.study))),
+        benchmarks=lambda w: encoded(run.benchmarks(w.study)),
     log:
         "results/logs/{scale}/reference/{study}.log",
     shell:
@@ -54,7 +54,7 @@ rule verdicts:
     message:
         "verdicts and claims of {wildcards.study} from its reference"
     input:
-        reference=lambda w: run.reference_files(w.study),
+        reference=lambda w: references.files(run, w.study),
         published=published,
     output:
         touch("results/reference/{study}.decided"),
@@ -74,7 +74,7 @@ rule figures:
     message:
         "report of the reference results"
     input:
-        index=expand("results/reference/tables/{study}/index.json", study=run.referenced),
+        index=expand("results/reference/tables/{study}/index.json", study=references.referenced(run)),
     output:
         html="results/reference/report.html",
         summary="results/reference/summary.txt",

@@ -43,8 +43,8 @@ rule draw:
     params:
         config=lambda w: encoded(run.artefacts(w.study)),
         code=lambda w: run.code("artefacts", study=w.study),
-        fill=lambda w: run.fill_option(w.study),
-        regression=lambda w: run.regression_option(w.study),
+        fill=lambda w: references.fill_option(run, w.study),
+        regression=lambda w: references.regression_option(run, w.study),
     log:
         f"results/logs/{run.scale}/draw/{{study}}.log",
     benchmark:

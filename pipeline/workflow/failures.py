@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fairness_audits.files import load_json, save_json
+from pipeline.report import registry
 
 ACCOUNT = Path("results/failures.json")
 JOURNAL = Path("results/failures.jsonl")
@@ -24,6 +25,19 @@ TAIL = 8192
 """Number of bytes to read at the end of a log."""
 NAMED = 6
 """Largest number of jobs that a printed line names."""
+
+
+def conclude(dag: Any, failed: Iterable[Any], studies: Sequence[str], scale: str, root: Path) -> str:
+    """Write the summary of failures of a run and return a short form for the terminal."""
+    content = account(dag, failed, {study: [one.name for one in registry.declared(study)] for study in studies}, root)
+    if not content["failed"]:
+        return "No job failed. The run was stopped from outside."
+    without = {one["study"] for one in content["missing"]}
+    try:
+        save(content, scale, [study for study in studies if study not in without], root)
+    except OSError as error:
+        return f"{terminal(content)}\nCannot write the summary of failures: {error}"
+    return terminal(content)
 
 
 def account(dag: Any, failed: Iterable[Any], artefacts: Mapping[str, Sequence[str]], root: Path) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -22,7 +21,7 @@ SWEEP = re.compile(r"results/sweeps/\w+/(\w+)/summary\.csv")
 
 
 def arguments(config: Mapping[str, Any], environment: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arguments of :class:`pipeline.workflow.config.Workflow`.
+    """Return the arguments of :class:`pipeline.jobs.Run`.
 
     ``study`` and ``datasets`` are lists, separated by spaces or commas. ``set`` is a list of group.name.key=value,
     separated by semicolons. The command line takes precedence. Raises InvalidInput for unknown keys.
@@ -76,8 +75,3 @@ def sweeps_among(words: Iterable[str], sweeps: Sequence[str], scale: str) -> lis
         remedy = f"Run `snakemake results/sweeps/{scale}/{former[0]}/summary.csv`"
         raise InvalidInput(problem, option="sweep", remedy=remedy)
     return named
-
-
-def absent(environment: Mapping[str, str] = os.environ) -> frozenset[str]:
-    """Return the unavailable data, as decided by the process that planned the run."""
-    return frozenset(environment.get(ABSENT, "").split())

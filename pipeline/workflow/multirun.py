@@ -23,14 +23,17 @@ from fairness_audits.files import load_json
 from fairness_audits.seeds import generators
 from fairness_audits.values import Classifier, Dataset, ImageDataset
 from pipeline import io
+from pipeline.jobs import STAGES
 from pipeline.values import MissingData
 from pipeline.workflow import plugins
-from pipeline.workflow.config import CONF, ROOT, Workflow
+from pipeline.workflow.conf import CONF, Conf
+from pipeline.workflow.points import Grids, Point
 from pipeline.workflow.preparation import prepared
 
 READ = ("dataset", "method", "scale", "seed")
 """Keys that affect training. Others are refused."""
 
+ROOT = CONF.parent
 log = logging.getLogger(__name__)
 
 
@@ -70,10 +73,8 @@ def trained(dataset: str, method: str, scale: str, seed: int, settings: Mapping[
     """
     if seed < 0:
         raise InvalidInput(f"seed is the number of a repetition: expected at least 0, found {seed}", option="seed")
-    workflow = Workflow(scale, tracker="disabled")
-    section = workflow.part(
-        "dataset", dataset, dataset, {k: v for k, v in settings.items() if k.startswith("dataset.")}
-    )
+    grids, point = Grids(Conf(), scale), Point("", "", dataset, method, "", tuple(settings.items()))
+    section = grids.resolve(STAGES["prepare"].shared(point))["dataset"]
     manifest = ROOT / "data" / "raw" / section["kind"] / "manifest.json"
     if not manifest.is_file():
         name = manifest.relative_to(ROOT)
@@ -82,7 +83,7 @@ def trained(dataset: str, method: str, scale: str, seed: int, settings: Mapping[
     every = prepared(section, seed + 1, load_json(manifest))
     if isinstance(every, MissingData):
         raise InvalidInput(f"The data of {dataset!r} are missing: {every.reason}", option="dataset")
-    own = workflow.part("method", method, dataset, settings)
+    own = grids.resolve(point)["method"]
     module = plugins.load("method", own["kind"])
     stream = generators("train", every.name, own["name"], repetitions=seed + 1)[seed:]
     return replace(module.fit(_one(every, seed), plugins.configure(module, own), stream), method=own["name"])

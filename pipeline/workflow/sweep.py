@@ -9,7 +9,8 @@ from typing import Any, Literal
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import nearest
 from fairness_audits.validation import Checked, Names, made
-from pipeline.workflow.composition import GROUPS, listed
+from pipeline.workflow.checks import GROUPS
+from pipeline.workflow.conf import listed
 
 AXES = ("x", "lines", "rows", "columns")
 

@@ -18,10 +18,12 @@ import sys
 from collections.abc import MutableMapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pipeline.workflow.launch import ADDRESS, THREADS, run
 
+RULES = ("prepare", "train", "transport", "audit", "not_run")
+"""The rules whose jobs the process forks."""
 WORTHWHILE = 8
 """Smallest number of jobs for which the process is faster."""
 # Optimizers of torch import torch._dynamo at their first step, which takes more than a second.
@@ -49,6 +51,13 @@ def start(environment: MutableMapping[str, str]) -> None:
     single = dict.fromkeys(ONE_THREAD, "1")
     _started.append(subprocess.Popen(command, stdin=subprocess.PIPE, env={**environment, **single}))
     environment[ADDRESS] = str(address)
+
+
+def start_for(workflow: Any) -> None:
+    """Start the process for a run of Snakemake, if enough of its jobs run on this machine."""
+    jobs = [job for job in workflow.dag.needrun_jobs() if job.rule.name in RULES]
+    if workflow.local_exec and not workflow.touch and len(jobs) >= WORTHWHILE:
+        start(os.environ)
 
 
 class Server:

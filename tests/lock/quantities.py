@@ -22,13 +22,13 @@ from fairness_audits.audits.permutation.permutation_test import permutation_test
 from fairness_audits.seeds import generators
 from fairness_audits.values import Array, Classifier, Dataset, ImageDataset, TransportMap
 from pipeline.counterparts import fitted, parted
+from pipeline.jobs import ROOT, Run
 from pipeline.values import AuditResult
 from pipeline.workflow import plugins
-from pipeline.workflow.composition import Point
-from pipeline.workflow.config import ROOT, Workflow
+from pipeline.workflow.points import Point
 from pipeline.workflow.preparation import prepared
 
-WORKFLOW = Workflow(
+RUN = Run(
     scale="smoke",
     source="twin",
     # What amplifies rounding is locked early.
@@ -38,7 +38,7 @@ WORKFLOW = Workflow(
     ),
 )
 # The audits of the fifth study are the papers', on the same models.
-POINTS = [point for study in WORKFLOW.studies if study != "agreement" for point in WORKFLOW.points(study)]
+POINTS = [point for study in RUN.studies if study != "agreement" for point in RUN.points(study)]
 
 DATASETS = (
     *("adult", "adult_all", "compas", "compas_all", "law", "ssl"),
@@ -231,9 +231,9 @@ def dataset(name: str) -> Dataset | ImageDataset:
 
 
 def _prepared(name: str) -> Dataset | ImageDataset:
-    config = WORKFLOW.parameters("prepare", name)
-    kind = WORKFLOW.kind("dataset", name)
-    twins = [ROOT / path for path in WORKFLOW.twin(kind)]
+    config = RUN.section("prepare", RUN.owner("prepare", {"scale": RUN.scale, "dataset": name}))
+    kind = RUN.grids.kind("dataset", name)
+    twins = [ROOT / path for path in RUN.twin(kind)]
     files = [{"path": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()} for path in twins]
     origin = "twin" if files else "bundled" if kind == "digits" else "simulated"
     found = prepared(config["dataset"], config["repetitions"], {"dataset": kind, "origin": origin, "files": files})
@@ -244,10 +244,7 @@ def _prepared(name: str) -> Dataset | ImageDataset:
 @functools.cache
 def classifier(point: Point) -> Classifier:
     """What the train stage saves."""
-    data, config = (
-        dataset(point.name("dataset")),
-        WORKFLOW.parameters("train", point.name("dataset"), point.name("method")),
-    )
+    data, config = dataset(point.name("dataset")), RUN.section("train", point)
     module, method = plugins.load("method", config["method"]["kind"]), config["method"]
     rngs = generators("train", data.name, method["name"], repetitions=config["repetitions"])
     return replace(module.fit(data, plugins.configure(module, method), rngs), method=method["name"])
@@ -258,7 +255,7 @@ def maps(point: Point) -> TransportMap:
     """What the transport stage saves."""
     data = dataset(point.name("dataset"))
     assert isinstance(data, Dataset)
-    config = WORKFLOW.parameters("transport", point.name("dataset"), point.name("transport"))
+    config = RUN.section("transport", point)
     between, own = parted(config["transport"])
     module = plugins.load("transport", config["transport"]["kind"])
     rngs = generators("transport", data.name, config["transport"]["name"], repetitions=config["repetitions"])
@@ -267,7 +264,7 @@ def maps(point: Point) -> TransportMap:
 
 def audited(point: Point) -> AuditResult:
     """What the audit stage saves."""
-    data, trained, section = dataset(point.name("dataset")), classifier(point), WORKFLOW.section("audit", point)
+    data, trained, section = dataset(point.name("dataset")), classifier(point), RUN.section("audit", point)["audit"]
     data = data.with_inputs(trained.reads) if isinstance(data, Dataset) else data
     module: Any = plugins.load("audit", section["kind"])
     rngs = generators("audit", data.name, trained.method, section["name"], repetitions=trained.repetitions)

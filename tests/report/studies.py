@@ -14,12 +14,12 @@ import pandas as pd
 from fairness_audits.results import typeset
 from fairness_audits.results.style import PAGE_WIDTH
 from pipeline.io import load_published
+from pipeline.jobs import Run
 from pipeline.report import artefacts
 from pipeline.report.artefacts import Artefact
 from pipeline.report.inputs import Inputs
 from pipeline.report.table import StampedTable
 from pipeline.workflow import reference_store
-from pipeline.workflow.config import Workflow
 
 ROOT = Path(__file__).resolve().parents[2]
 REAL = ("official", "twin")
@@ -65,7 +65,7 @@ def inputs_of(
         whole,
         scale=scale,
         rows=rows.reset_index(drop=True),
-        config=whole.config if scale == whole.scale else Workflow(scale=scale, studies=[study]).artefacts(study),
+        config=whole.config if scale == whole.scale else Run(scale=scale, studies=[study]).artefacts(study),
         datasets=of(whole.datasets),
         audits=of(whole.audits),
         classifiers=of(whole.classifiers),

@@ -17,6 +17,7 @@ from fairness_audits.results import style, typeset
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.values import Provenance
 from pipeline.io import load_published
+from pipeline.jobs import Run
 from pipeline.report import artefacts, claims, html, reference, registry
 from pipeline.report.comparison import check_published, compare
 from pipeline.report.reduction import Reduction, reductions
@@ -24,8 +25,6 @@ from pipeline.report.regression_check import regression_check
 from pipeline.report.selection import explain_absence, parse_setting, select, text_of
 from pipeline.stages import collect
 from pipeline.stages.artefacts import decided
-from pipeline.workflow.composition import points
-from pipeline.workflow.config import CONF, Workflow
 from tests.errors import invalid
 from tests.report import studies
 from tests.report.studies import PUBLISHED_SIZE, REFERENCES
@@ -139,7 +138,7 @@ def test_a_setting_that_a_reference_alone_has_is_not_shown() -> None:
 
 
 PARTS = sorted(
-    {(study, kind, getattr(one, kind)) for study in REFERENCES for one in points(CONF, study) for kind in KINDS}
+    {(study, kind, getattr(one, kind)) for study in REFERENCES for one in Run().points(study) for kind in KINDS}
 )
 
 
@@ -234,7 +233,7 @@ def test_reductions_are_the_values_that_differ_from_the_published_ones() -> None
 # A study's artefacts are those that its modules declare: each can be made, and one function adds one.
 
 
-STUDIES = Workflow().studies
+STUDIES = Run().studies
 MODULE = """
 from pipeline.report.registry import artefact
 
@@ -291,14 +290,13 @@ def test_a_listed_function_adds_a_figure(study: Path, monkeypatch: pytest.Monkey
     assert [registry.label(name, figures) for name in figures] == ["Figure 2", "Figure 7", "Figure S1"]
     seventh = registry.find("added", "figure_7")
     assert (seventh.caption, seventh.make(2)) == ("Of the sevens.", 128)
-    workflow = Workflow()
-    assert "results/figures/added/figure_late.pdf" in workflow.artefact_files("added")
-    assert workflow.incomplete("added")
+    assert "results/figures/added/figure_late.pdf" in registry.files("added")
+    assert "figure_late" in registry.names("figure", ["added"]).split("|")
     caption = Path("results", "captions", "added", "figure_late.rst")
     monkeypatch.chdir(study)
     caption.parent.mkdir(parents=True)
     caption.write_text("The later one.")
-    assert workflow.caption("added", "figure_late") == "The later one."
+    assert registry.caption("added", "figure_late") == "The later one."
 
 
 @pytest.mark.parametrize(
@@ -324,14 +322,14 @@ def test_an_unknown_artefact_is_refused_with_the_nearest_name() -> None:
 
 def test_a_study_s_code_is_all_that_makes_its_artefacts_and_planning_imports_none_of_it() -> None:
     program = (
-        "import sys\nfrom pipeline.workflow import code_hash, config\nasked = []\n"
-        "config.code_hash = lambda names, root: asked.append(names) or 'hash'\n"
-        "workflow = config.Workflow()\n"
-        "workflow.code('artefacts', study='fliptest')\n"
-        "workflow.code('artefacts', study='robustness_bias')\n"
-        "behind = [code_hash.modules_behind(names, config.ROOT) for names in asked]\n"
-        "assert config.ROOT / 'pipeline/report/fliptest/flipset_panels.py' in behind[0]\n"
-        "assert config.ROOT / 'pipeline/report/fliptest/comparison.py' in behind[0]\n"
+        "import sys\nfrom pipeline import jobs\nfrom pipeline.workflow import code_hash\nasked = []\n"
+        "jobs.code_hash = lambda names, root: asked.append(names) or 'hash'\n"
+        "run = jobs.Run()\n"
+        "run.code('artefacts', study='fliptest')\n"
+        "run.code('artefacts', study='robustness_bias')\n"
+        "behind = [code_hash.modules_behind(names, jobs.ROOT) for names in asked]\n"
+        "assert jobs.ROOT / 'pipeline/report/fliptest/flipset_panels.py' in behind[0]\n"
+        "assert jobs.ROOT / 'pipeline/report/fliptest/comparison.py' in behind[0]\n"
         "assert not any('fliptest' in path.parts for path in behind[1])\n"
         "assert not {'pandas', 'scipy', 'matplotlib'} & set(sys.modules)"
     )

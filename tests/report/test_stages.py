@@ -17,6 +17,7 @@ import pytest
 
 from fairness_audits.results import markup
 from pipeline import io
+from pipeline.jobs import Run
 from pipeline.report import environment, html, registry
 from pipeline.report.artefacts import compared, together
 from pipeline.report.claims import OUTCOMES, Decision, Found, beside_reference, lines
@@ -24,7 +25,6 @@ from pipeline.report.inputs import Inputs, points
 from pipeline.report.registry import label
 from pipeline.stages import artefacts, collect
 from pipeline.values import AuditResult
-from pipeline.workflow.config import Workflow
 from tests.errors import invalid
 from tests.report.studies import build, inputs_of
 
@@ -69,10 +69,10 @@ def test_collected_rows_survive_their_file(tmp_path: Path) -> None:
 
 
 def test_the_points_of_a_study_name_every_value_in_its_files() -> None:
-    workflow = Workflow(studies=["fliptest"])
-    config = workflow.artefacts("fliptest")
+    run = Run(studies=["fliptest"])
+    config = run.artefacts("fliptest")
     named = {keys for point in points(config["sections"]) for keys in point["keys"]}
-    files = [path for stage in ("prepare", "train", "audit") for path in workflow.files(stage, "fliptest")]
+    files = [path for stage in ("prepare", "train", "audit") for path in run.files(stage, "fliptest")]
     assert {config["names"][path] for path in files} <= named
 
 

@@ -11,14 +11,14 @@ from fairness_audits.files import save_json
 from fairness_audits.seeds import generators
 from fairness_audits.values import Dataset
 from pipeline import io
+from pipeline.jobs import STAGES, Run
 from pipeline.stages import absent, audit, prepare, train
 from pipeline.stages.report import benchmarks
 from pipeline.workflow import availability, multirun, plugins
 from pipeline.workflow.availability import check_mirror, status
-from pipeline.workflow.composition import Point
-from pipeline.workflow.config import Workflow
+from pipeline.workflow.conf import Conf
 from pipeline.workflow.invocation import check_cores
-from pipeline.workflow.paths import STAGES, place
+from pipeline.workflow.points import Grids, Point
 from pipeline.workflow.preparation import check, prepared
 from tests.builders import dataset, image_dataset
 from tests.errors import invalid
@@ -130,38 +130,38 @@ def test_times_are_those_of_the_scale_and_of_what_belongs_to_none(tmp_path: Path
     assert sorted(found) == [("audit", "small/audit/a"), ("fetch", "fetch/adult"), ("study", "small/study/all")]
 
 
-def not_run(workflow: Workflow) -> tuple[Point, list[str]]:
+def not_run(run: Run) -> tuple[Point, list[str]]:
     """The first audit of a data set that cannot be had, and what its rule passes to the stage."""
-    point = next(p for p in workflow.points("robustness_bias") if not workflow.plan.has_data(p))
-    names = place(point)
-    told = json.dumps(workflow.not_run(dict(zip(STAGES["audit"].parts, names, strict=True))))
-    manifest = workflow.plan.manifest(names[2])
-    return point, ["--manifest", manifest, "--point", told, "--output", workflow.audit_file(point)]
+    point = next(p for p in run.points("robustness_bias") if not run.has_data(p))
+    names = {"scale": run.scale, **STAGES["audit"].names(point)}
+    told = json.dumps(run.not_run(names))
+    return point, [
+        *("--manifest", run.manifest(names["dataset"])),
+        *("--point", told, "--output", run.path("audit", point)),
+    ]
 
 
 def test_an_audit_that_is_not_run_says_what_the_stages_would_have_passed_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PIPELINE_ABSENT", "utkface")
-    workflow = Workflow(scale="smoke", studies=["robustness_bias"])
-    point, arguments = not_run(workflow)
+    run = Run(scale="smoke", studies=["robustness_bias"], absent=["utkface"])
+    point, arguments = not_run(run)
     manifest, output = arguments[1], arguments[-1]
     save_json({"dataset": "utkface", "origin": "absent", "files": [], "reason": "get it there"}, manifest)
     absent.main(arguments)
-    section = json.dumps(workflow.parameters("prepare", *place(point, "prepare")))
+    section = json.dumps(run.section("prepare", point))
     prepare.main(["--config", section, "--manifest", manifest, "--output", "d.npz"])
-    section = json.dumps(workflow.parameters("train", *place(point, "train")))
+    section = json.dumps(run.section("train", point))
     train.main(["--config", section, "--dataset", "d.npz", "--output", "c.npz"])
-    section = json.dumps(workflow.parameters("audit", *place(point)))
+    section = json.dumps(run.section("audit", point))
     audit.main(["--config", section, "--dataset", "d.npz", "--classifier", "c.npz", "--output", "a.npz"])
     assert io.load_if_present(output) == io.load_if_present("a.npz")
 
 
 def test_data_that_came_to_hand_are_not_called_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PIPELINE_ABSENT", "utkface")
-    _, arguments = not_run(Workflow(scale="smoke", studies=["robustness_bias"]))
+    _, arguments = not_run(Run(scale="smoke", studies=["robustness_bias"], absent=["utkface"]))
     save_json({"dataset": "utkface", "origin": "official", "files": [], "reason": None}, arguments[1])
     with pytest.raises(SystemExit, match="utkface"):
         absent.main(arguments)
@@ -185,9 +185,9 @@ def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict:
 
 
 def test_seed_k_is_repetition_k_of_the_workflow(fetched: dict) -> None:
-    workflow = Workflow("smoke", tracker="disabled")
-    data = prepared(workflow.part("dataset", "hiring", "hiring", SETTINGS), 3, fetched)
-    section = workflow.part("method", "logistic", "hiring", {})
+    grids = Grids(Conf(), "smoke")
+    data = prepared(grids.resolve(Point("", "", "hiring", "", "", tuple(SETTINGS.items())))["dataset"], 3, fetched)
+    section = grids.resolve(Point("", "", "hiring", "logistic", ""))["method"]
     module = plugins.load("method", section["kind"])
     rngs = generators("train", "hiring", "logistic", repetitions=3)
     every = module.fit(data, plugins.configure(module, section), rngs)

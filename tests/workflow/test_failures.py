@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 
 from pipeline.workflow import failures, tracking
-from pipeline.workflow.config import Workflow
 from pipeline.workflow.tracking import curves, identity, record
 from snakemake_logger_plugin_progress.journal import Journal
 from tests.errors import invalid
@@ -153,9 +152,9 @@ def test_a_run_that_was_ended_from_outside_writes_no_account_and_without_room_it
 
     monkeypatch.setattr(failures, "save", no_room)
     monkeypatch.setattr(failures, "account", lambda account, *_: account)
-    workflow = Workflow(scale="smoke", studies=["individual_fairness"])
-    assert "stopped from outside" in workflow.account_for({**ACCOUNT, "failed": []}, [], tmp_path)
-    said = workflow.account_for(ACCOUNT, [], tmp_path)
+    of_run: tuple[Any, ...] = ([], ["individual_fairness"], "smoke", tmp_path)
+    assert "stopped from outside" in failures.conclude({**ACCOUNT, "failed": []}, *of_run)
+    said = failures.conclude(ACCOUNT, *of_run)
     assert "Cannot write the summary of failures: [Errno 28] No space left on device" in said
     assert "3 jobs remain. See results/report.html and results/failures.json" in said
 

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.networks import IMAGES
 from fairness_audits.values import ImageDataset
 from pipeline.audits import robustness_bias
-from pipeline.workflow.config import Workflow
+from pipeline.jobs import Run
 from pipeline.workflow.plugins import configure, load
 from tests.builders import image_dataset
 
@@ -36,9 +36,8 @@ def handful(section: dict[str, Any]) -> ImageDataset:
 
 def sections(scale: str) -> Iterator[dict[str, dict[str, Any]]]:
     """Those of every point of a scale."""
-    flow = Workflow(scale, studies=[STUDY])
-    for point in flow.points(STUDY):
-        yield {group: flow.section(group, point) for group in ("dataset", "method", "audit")}
+    run = Run(scale, studies=[STUDY])
+    yield from map(run.grids.resolve, run.points(STUDY))
 
 
 def distinct(scale: str) -> dict[str, dict[str, Any]]:

@@ -1,43 +1,52 @@
 """What jobs are made of, in which order, and what they ask a scheduler for."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fairness_audits.values import Classifier
+from pipeline.jobs import STAGES, Run, benchmark, requested
 from pipeline.stages import __path__ as stages
 from pipeline.stages.train import check_finite
-from pipeline.workflow import paths
-from pipeline.workflow.config import CONF, Workflow
-from pipeline.workflow.paths import STAGES
-from pipeline.workflow.resources import RULES, Resources
+from pipeline.workflow.conf import CONF, RULES, Conf
 from tests.errors import invalid
 
 EVERYWHERE = "settings:\n  - {where: {}, set: {mem_mb: 1000, runtime: 10}}\n"
 
 
-def read(conf: Path, text: str = "", scale: str = "small") -> Resources:
-    """Settings that follow those for every job."""
-    (conf / "resources.yaml").write_text(EVERYWHERE + text)
-    return Resources.read(conf, scale)
+class Resources:
+    """What jobs of a scale ask for by a configuration, after a text that is added to what every job asks for."""
+
+    def __init__(self, conf: Path, scale: str = "small", text: str | None = None) -> None:
+        if text is not None:
+            (conf / "resources.yaml").write_text(EVERYWHERE + text)
+        self.settings, self.scale = Conf(conf).resources(scale), scale
+
+    def of(self, rule: str, names: Mapping[str, str] | None = None, attempt: int = 1) -> dict[str, Any]:
+        return requested(self.settings, rule, {"scale": self.scale, **(names or {})}, attempt)
+
+
+def read(conf: Path, text: str) -> Resources:
+    """What jobs ask for by settings that follow those for every job."""
+    return Resources(conf, text=text)
 
 
 @pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
 def test_jobs_are_the_same_whatever_studies_are_asked_for_and_each_makes_one_file(scale: str) -> None:
-    every, one = Workflow(scale=scale), Workflow(scale=scale, studies=["permutation_tests"])
-    assert every.plan.jobs == one.plan.jobs
-    files = [job.output for job in every.plan.jobs]
-    assert len(files) == len(set(files))
-    audits = {path for study in every.selection.planned for path in every.files("audit", study)}
-    assert audits <= set(files)
+    every, one = Run(scale=scale), Run(scale=scale, studies=["permutation_tests"])
+    assert every.jobs == one.jobs
+    assert list(every.jobs) == [job.output for job in every.jobs.values()]
+    assert {path for study in every.planned for path in every.files("audit", study)} <= every.jobs.keys()
 
 
 def test_a_job_comes_after_those_that_make_what_it_reads() -> None:
     made = set[str]()
-    for job in Workflow(scale="smoke").plan.jobs:
+    for job in Run(scale="smoke").jobs.values():
         needed = {path for paths in job.inputs.values() for path in paths if not path.startswith("data/raw/")}
         assert needed <= made, job.output
         made.add(job.output)
@@ -45,17 +54,17 @@ def test_a_job_comes_after_those_that_make_what_it_reads() -> None:
 
 def test_a_file_that_nothing_asks_for_is_refused() -> None:
     with invalid(source="unknown.npz"):
-        Workflow(scale="smoke").job("train", {"scale": "smoke", "dataset": "adult", "method": "unknown"})
+        Run(scale="smoke").job("train", {"scale": "smoke", "dataset": "adult", "method": "unknown"})
 
 
 def test_studies_are_completed_one_after_another_and_each_starts_with_data_and_sensr() -> None:
-    workflow = Workflow(scale="laptop")
-    priority = {job.output: job.priority for job in workflow.plan.jobs}
+    run = Run(scale="laptop")
+    priority = {path: job.priority for path, job in run.jobs.items()}
     needed = {
-        study: {path for stage in STAGES for path in workflow.files(stage, study) if path in priority}
-        for study in workflow.studies
+        study: {path for stage in STAGES for path in run.files(stage, study) if path in priority}
+        for study in run.studies
     }
-    studies = sorted(workflow.studies, key=lambda study: min(priority[path] for path in needed[study]), reverse=True)
+    studies = sorted(run.studies, key=lambda study: min(priority[path] for path in needed[study]), reverse=True)
     assert studies[0] == "individual_fairness"
     assert studies[-1] == "robustness_bias"
     earlier: set[str] = set()
@@ -73,34 +82,31 @@ def test_studies_are_completed_one_after_another_and_each_starts_with_data_and_s
 
 def test_the_time_of_a_training_that_a_study_shares_is_that_of_the_first_to_ask(conf: Path) -> None:
     """A condition may name the study and the block of what several points share."""
-    jobs = Workflow(scale="workstation").plan.jobs
-    network = next(job for job in jobs if job.stage == "train" and job.names["study"] == "robustness_bias")
-    asked = network.requests(attempt=2)
+    run = Run(scale="workstation")
+    network = next(point for point in run.points("robustness_bias") if "method.model" in dict(point.settings))
+    asked = run.requested("train", {"scale": run.scale, **STAGES["train"].names(network)}, attempt=2)
     assert (asked["mem_mb"], asked["runtime"]) == (12_000, 960)
 
 
-def test_without_data_nothing_is_made_of_them_and_each_audit_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PIPELINE_ABSENT", "cifar100")
-    workflow = Workflow(scale="laptop", studies=["robustness_bias"])
-    assert not any("cifar100" in job.output for job in workflow.plan.jobs)
-    runs, says_so = (
-        re.compile(pattern + "/") for pattern in (workflow.available_datasets(), workflow.unavailable_datasets())
-    )
-    for path in workflow.files("audit", "robustness_bias"):
+def test_without_data_nothing_is_made_of_them_and_each_audit_says_so() -> None:
+    environment = {"SCALE": "laptop", "STUDY": "robustness_bias", "PIPELINE_ABSENT": "cifar100"}
+    run = Run.of({}, environment)
+    assert not any("cifar100" in path for path in run.jobs)
+    runs, says_so = (re.compile(pattern + "/") for pattern in (f"(?!{run.unavailable}/)[^/]+", run.unavailable))
+    for path in run.files("audit", "robustness_bias"):
         dataset = path.split("/")[5] + "/"
         assert bool(runs.fullmatch(dataset)) != bool(says_so.fullmatch(dataset)) == ("cifar100" in dataset)
-    files = [path for stage in ("train", "prepare") for path in workflow.files(stage, "robustness_bias")]
+    files = [path for stage in ("train", "prepare") for path in run.files(stage, "robustness_bias")]
     assert not any("cifar100" in path for path in files)
 
 
 def test_a_benchmark_lies_where_the_rules_put_it() -> None:
-    workflow = Workflow(scale="smoke", studies=["fliptest"])
-    found = workflow.plan.benchmarks(workflow.points("fliptest"))
+    found = Run(scale="smoke", studies=["fliptest"]).benchmarks("fliptest")
     assert found["smoke/train/hiring/given"] == "results/benchmarks/smoke/train/hiring.given.tsv"
     rules = (CONF.parent / "pipeline" / "rules" / "models.smk").read_text()
     for stage in ("train", "transport", "audit"):
         parts = [f"{{{part}}}" for part in STAGES[stage].parts]
-        assert f'"{paths.benchmark("{scale}", stage, tuple(parts))}"' in rules
+        assert f'"{benchmark("{scale}", stage, parts)}"' in rules
 
 
 # What jobs ask a scheduler for follows from conf/resources.yaml, and a mistake in it is named.
@@ -141,10 +147,10 @@ def test_a_name_counts_with_its_settings_and_a_pattern_asks_for_them(conf: Path)
 
 
 def test_without_a_file_jobs_ask_for_nothing_and_with_one_for_memory_and_time(conf: Path) -> None:
-    assert Resources.read(conf, "small").of("train", {"method": "m"}) == {}
+    assert Resources(conf, "small").of("train", {"method": "m"}) == {}
     (conf / "resources.yaml").write_text("settings:\n  - {where: {rule: train}, set: {mem_mb: 1, runtime: 1}}\n")
     with invalid(source="resources.yaml", option="mem_mb"):
-        Resources.read(conf, "small")
+        Resources(conf, "small")
 
 
 @pytest.mark.parametrize(
@@ -165,7 +171,7 @@ def test_a_mistake_is_named(text: str, option: str, conf: Path) -> None:
 
 @pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
 def test_the_projects_own_file_is_read_at_every_scale(scale: str) -> None:
-    found = Resources.read(CONF, scale)
+    found = Resources(CONF, scale)
     stage_names = {path.stem for path in Path(stages[0]).glob("*.py")} - {"__init__", "fetch", "absent", "artefacts"}
     assert {*stage_names, "draw"} == set(RULES), "each stage but fetch and what is not run is a rule that asks"
     for rule in RULES:

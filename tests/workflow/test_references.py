@@ -9,14 +9,15 @@ import pytest
 
 from fairness_audits.files import save_json
 from pipeline import io
+from pipeline.jobs import Run
 from pipeline.report import artefacts, claims, reference, registry
 from pipeline.report.comparison_table import verdicts
-from pipeline.workflow import reference_store
-from pipeline.workflow.config import REFERENCES, Workflow
+from pipeline.workflow import reference_store, references
+from pipeline.workflow.references import REFERENCES
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / REFERENCES
-STUDIES = Workflow().referenced
+STUDIES = references.referenced(Run())
 COMMAND = "make reference STUDY={study}, where the verdicts should change"
 
 
@@ -35,15 +36,15 @@ def test_the_list_holds_the_verdicts_of_every_reference_and_of_nothing_else() ->
 
 
 def test_a_reference_is_of_the_grid_that_the_study_declares_for_its_datasets(tmp_path: Path) -> None:
-    workflow, study = Workflow(), "robustness_bias"
-    assert not workflow.has_reference(study, tmp_path)
+    run, study = Run(root=tmp_path), "robustness_bias"
+    assert not references.has_reference(run, study)
     _, manifest = reference_of(study)
     every = manifest["grid"]
     digits = [part for part in every if "/digits" in part]
     assert 1 < len(digits) < len(every)
     for grid, is_whole in ((every, True), (digits, True), (every[1:], False), ([*every, "linear/law"], False)):
         save_json({"grid": grid}, tmp_path / REFERENCES / study / "manifest.json")
-        assert workflow.has_reference(study, tmp_path) == is_whole
+        assert references.has_reference(run, study) == is_whole
 
 
 @pytest.mark.parametrize("study", STUDIES)

@@ -16,7 +16,7 @@ from fairness_audits import process
 from fairness_audits.files import written
 from fairness_audits.process import Process
 from pipeline.workflow import resume
-from pipeline.workflow.config import CONF
+from pipeline.workflow.conf import CONF
 from pipeline.workflow.resume import HALF, LOCKS, OWNERS, at_work, is_snakemake, main
 from tests.waiting import until
 

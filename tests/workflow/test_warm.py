@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from pipeline.workflow import launch, warm
-from pipeline.workflow.config import CONF
+from pipeline.workflow.conf import CONF
 from tests.waiting import until
 
 

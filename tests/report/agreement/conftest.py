@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pipeline.jobs import Run
 from pipeline.report.agreement import measures
 from pipeline.report.inputs import Inputs
 from pipeline.values import AuditResult, DatasetSummary
-from pipeline.workflow.config import Workflow
 
 REPETITIONS, PEOPLE = 6, 1000
 LEVELS = {
@@ -96,7 +96,7 @@ def arrays(audit: str) -> dict[str, np.ndarray]:
 
 def study(values: Values = usual, origin: Any = "official", scale: str = "paper") -> Inputs:
     """Every point of the study with these values."""
-    config = Workflow(scale=scale, studies=["agreement"]).artefacts("agreement")
+    config = Run(scale=scale, studies=["agreement"]).artefacts("agreement")
     empty = Inputs("agreement", scale, pd.DataFrame({"origin": [], "dataset": []}), config)
     points = empty.points
     rows = pd.DataFrame([row for point in points for row in rows_of(point, values)]).assign(

@@ -10,20 +10,36 @@ import pytest
 from fairness_audits.errors import InvalidInput
 from fairness_audits.files import save_json
 from pipeline.counterparts import parted
-from pipeline.workflow import config, paths, plugins
+from pipeline.jobs import ROOT, STAGES, Run
+from pipeline.report import registry
+from pipeline.workflow import plugins, references
 from pipeline.workflow.code_hash import modules_behind
-from pipeline.workflow.composition import Point, experiment, points, section, several
-from pipeline.workflow.config import CONF, ROOT, Workflow
+from pipeline.workflow.conf import Conf, several, user_setting
 from pipeline.workflow.invocation import sweeps_among
-from pipeline.workflow.resolution import of_scale
-from pipeline.workflow.settings import user_setting
+from pipeline.workflow.points import Grids, Point
 from pipeline.workflow.sweep import Figure, column
 from tests.errors import invalid
 
 
-def small(conf: Path, **given: Any) -> Workflow:
-    """The workflow of this configuration, at its small scale and untracked."""
-    return Workflow(scale="small", tracker="none", conf=conf, **given)
+def small(conf: Path, scale: str = "small", **given: Any) -> Run:
+    """A run of this configuration, at its small scale and untracked."""
+    return Run(scale=scale, tracker="none", conf=conf, **given)
+
+
+def points(conf: Path, study: str) -> list[Point]:
+    """The points that a study declares."""
+    return Grids(Conf(conf), "small").declared(study)
+
+
+def parameters(run: Run, stage: str, *names: str) -> dict[str, Any]:
+    """What a stage reads for the file with these names in its path."""
+    wildcards = dict(zip(STAGES[stage].parts, names, strict=True))
+    return run.section(stage, run.owner(stage, {"scale": run.scale, **wildcards}))
+
+
+def names_in(path: str) -> list[str]:
+    """The names in the path of an audit."""
+    return path.removesuffix(".npz").split("/")[3:]
 
 
 def test_a_list_is_swept_and_a_list_in_a_list_is_one_value(conf: Path) -> None:
@@ -51,8 +67,8 @@ def test_a_block_may_lack_dataset_and_method_and_a_dataset_has_as_many_splits_as
     conf: Path,
 ) -> None:
     (conf / "experiment" / "drawn.yaml").write_text("grid:\n  main: {audit: a}\n")
-    assert points(conf, "drawn") == (Point("drawn", "main", "none", "none", "a"),)
-    assert small(conf).parameters("prepare", "d")["repetitions"] == 10
+    assert points(conf, "drawn") == [Point("drawn", "main", "none", "none", "a")]
+    assert parameters(small(conf), "prepare", "d")["repetitions"] == 10
 
 
 def test_overrides_are_typed_as_yaml_is_and_hydras_notations_are_lists_without_dust() -> None:
@@ -63,7 +79,7 @@ def test_overrides_are_typed_as_yaml_is_and_hydras_notations_are_lists_without_d
     assert several("range(1.0, 1.3, 0.1)", "") == [1.0, 1.1, 1.2]
     assert several("range(3, 1, -1)", "") == [3, 2]
     assert several("choice(a, 2, 1e-3)", "") == ["a", 2, 0.001]
-    assert several("Black", "") == "Black"
+    assert several("Black", "") == ["Black"]
     assert several([1, 2], "") == [1, 2]
 
 
@@ -71,35 +87,37 @@ def test_overrides_are_typed_as_yaml_is_and_hydras_notations_are_lists_without_d
 
 
 def test_per_dataset_beats_the_file_and_the_scale_beats_both(conf: Path) -> None:
-    workflow = small(conf)
-    assert workflow.parameters("train", "d", "m") == {"method": {"kind": "m", "name": "m", "rate": 5}, "repetitions": 2}
+    run = small(conf)
+    assert parameters(run, "train", "d", "m") == {"method": {"kind": "m", "name": "m", "rate": 5}, "repetitions": 2}
     (conf / "scale" / "bare.yaml").write_text("settings: []\n")
-    bare = Workflow(scale="bare", tracker="none", conf=conf).parameters("train", "d", "m")
+    bare = parameters(small(conf, "bare"), "train", "d", "m")
     assert (bare["method"]["rate"], bare["repetitions"]) == (3, 10)
 
 
 def test_the_user_beats_the_scale_and_reaches_only_what_is_named(conf: Path) -> None:
-    workflow = small(conf, overrides=["method.m.rate=7"])
-    assert workflow.parameters("train", "d", "m")["method"]["rate"] == 7
-    assert workflow.parameters("train", "d", "other")["method"] == {"kind": "other", "name": "other", "depth": 1}
+    run = small(conf, overrides=["method.m.rate=7"])
+    assert parameters(run, "train", "d", "m")["method"]["rate"] == 7
+    assert parameters(run, "train", "d", "other")["method"] == {"kind": "other", "name": "other", "depth": 1}
 
 
 def test_repetitions_of_a_dataset_a_method_or_a_map_are_the_users_to_set(conf: Path) -> None:
-    workflow = small(conf, overrides=["method.m.repetitions=7"])
-    points = workflow.points("s")
-    found = {one.method: workflow.parameters("train", one.name("dataset"), one.name("method")) for one in points}
+    run = small(conf, overrides=["method.m.repetitions=7"])
+    points = run.points("s")
+    found = {one.method: parameters(run, "train", one.name("dataset"), one.name("method")) for one in points}
     assert {method: section["repetitions"] for method, section in found.items()} == {"m": 7, "other": 10}
     assert "repetitions" not in found["m"]["method"]
 
 
 def test_the_audit_is_handed_its_points_own_settings(conf: Path) -> None:
-    workflow = small(conf)
-    paths = [path.removeprefix("results/audits/small/").removesuffix(".npz") for path in workflow.files("audit", "s")]
-    deltas = [workflow.parameters("audit", *path.split("/"))["audit"]["delta"] for path in paths]
+    run = small(conf)
+    files = run.files("audit", "s")
+    deltas = [parameters(run, "audit", *names_in(path))["audit"]["delta"] for path in files]
     assert deltas == [1.1, 1.25, 1.1, 1.25, [1, 2, 3]]
 
 
-def test_a_transport_map_is_made_once_and_the_audit_of_it_says_so_in_its_name(conf: Path) -> None:
+def test_a_transport_map_is_made_once_and_the_audit_of_it_says_so_in_its_name(
+    conf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (conf / "transport").mkdir()
     (conf / "transport" / "t.yaml").write_text("steps: 9\nsource: x\nper_dataset: {d: {steps: 4}}\n")
     config = conf / "config.yaml"
@@ -107,87 +125,90 @@ def test_a_transport_map_is_made_once_and_the_audit_of_it_says_so_in_its_name(co
     grid = "{dataset: d, method: [m, other], transport: t, transport.source: [x, y], audit: a}"
     (conf / "experiment" / "maps.yaml").write_text(f"grid:\n  main: {grid}\n")
     (conf / "scale" / "few.yaml").write_text("settings:\n  - {where: {transport: t}, set: {repetitions: 3}}\n")
-    workflow = Workflow(scale="few", tracker="none", conf=conf, studies=["maps"])
-    assert workflow.files("transport", "maps") == [f"results/transports/few/d/t@source={x}.npz" for x in "xy"]
+    run = small(conf, "few", studies=["maps"])
+    assert run.files("transport", "maps") == [f"results/transports/few/d/t@source={x}.npz" for x in "xy"]
     section = {"kind": "t", "name": "t", "steps": 4, "source": "y"}
-    assert workflow.parameters("transport", "d", "t@source=y") == {"transport": section, "repetitions": 3}
-    audits = [path.removeprefix("results/audits/few/").removesuffix(".npz") for path in workflow.files("audit", "maps")]
-    assert audits[0] == "maps/main/d/m/a+t@source=x"
-    maps = [[file] for file in workflow.files("transport", "maps") * 2]
-    assert [list(workflow.plan.maps_of(tuple(path.split("/")))) for path in audits] == maps
-    assert workflow.parameters("train", "d", "m")["repetitions"] == 10
-    assert workflow.kind("audit", "a+t@source=x") == "a"
+    assert parameters(run, "transport", "d", "t@source=y") == {"transport": section, "repetitions": 3}
+    audits = run.files("audit", "maps")
+    assert audits[0] == "results/audits/few/maps/main/d/m/a+t@source=x.npz"
+    monkeypatch.setattr("pipeline.workflow.availability.needs_files", lambda _: False)
+    maps = [(file,) for file in run.files("transport", "maps") * 2]
+    assert [run.jobs[path].inputs["transport"] for path in audits] == maps
+    assert parameters(run, "train", "d", "m")["repetitions"] == 10
+    assert run.grids.kind("audit", "a+t@source=x") == "a"
 
 
 @pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
 def test_every_shipped_section_is_accepted_by_its_module_and_a_sweeps_values_are_the_last_word(scale: str) -> None:
-    workflow = Workflow(scale=scale)
-    for study in (*workflow.studies, *workflow.sweeps):
-        for point in workflow.points(study):
+    run = Run(scale=scale)
+    for study in (*run.studies, *run.sweeps):
+        for point in run.points(study):
             for group in ("dataset", "method", "transport", "audit"):
                 if not getattr(point, group):
                     continue
-                section = workflow.section(group, point)
+                section = run.grids.resolve(point)[group]
                 own = parted(section)[1] if group == "transport" else section
                 plugins.configure(plugins.load(group, own["kind"]), own)
-                if study in workflow.sweeps:
+                if study in run.sweeps:
                     for key, value in point.settings:
                         where, _, name = key.partition(".")
                         assert where != group or section[name] == json.loads(json.dumps(value))
-    for sweep in workflow.sweeps:
-        workflow.sweep(sweep)
+    for sweep in run.sweeps:
+        run.sweep(sweep)
 
 
 def test_both_audits_of_the_arrests_toss_the_coin_of_section_5_5() -> None:
-    workflow = Workflow(scale="paper", studies=["fliptest"])
-    points = [point for point in workflow.points("fliptest") if point.dataset == "arrests"]
-    decided = {point.audit: workflow.section("audit", point) for point in points}
+    run = Run(scale="paper", studies=["fliptest"])
+    points = [point for point in run.points("fliptest") if point.dataset == "arrests"]
+    decided = {point.audit: run.grids.resolve(point)["audit"] for point in points}
     assert decided["fliptest"]["decision"] == "randomised" == decided["subgroups"]["output"]
 
 
 def test_a_scale_that_extends_another_lays_its_settings_over_those() -> None:
-    base, extended = of_scale(CONF, "workstation"), of_scale(CONF, "extended")
+    base, extended = (Conf().of_scale(scale, "settings") for scale in ("workstation", "extended"))
     assert extended[: len(base)] == base
-    workflow = Workflow(scale="extended")
-    scales = (Workflow("workstation"), workflow, Workflow("gpu"))
+    run = Run(scale="extended")
+    scales = (Run("workstation"), run, Run("gpu"))
     fewest, own, on_a_gpu = ({one["block"] for one in of.artefacts("robustness_bias")["left_out"]} for of in scales)
     assert (fewest - own, own - on_a_gpu, on_a_gpu - fewest) == ({"penalties_utkface"}, {"pretrained"}, set())
-    splits = {
-        p.dataset: workflow.parameters("train", p.dataset, p.name("method")) for p in workflow.points("agreement")
-    }
+    splits = {p.dataset: run.section("train", p) for p in run.points("agreement")}
     assert {asked["repetitions"] for asked in splits.values()} == {100}
 
 
 def test_the_paper_scale_sets_nothing_but_repetitions_and_code_names_the_plugin_and_what_it_imports() -> None:
-    assert {key for setting in of_scale(CONF, "paper") for key in setting.values} == {"repetitions"}
+    assert {key for setting in Conf().of_scale("paper", "settings") for key in setting.values} == {"repetitions"}
     code = modules_behind(["pipeline.stages.audit", "pipeline.audits.loss_ratio"], ROOT)
     behind = {path.relative_to(ROOT).as_posix() for path in code}
     assert {"pipeline/stages/audit.py", "pipeline/audits/loss_ratio.py", "fairness_audits/values.py"} <= behind
     assert not any("methods" in path or "report" in path for path in behind)
     training = modules_behind(["pipeline.stages.train", "pipeline.methods.sensr"], ROOT)
-    assert not {ROOT / "pipeline/workflow/config.py", ROOT / "fairness_audits/__init__.py"} & set(training)
+    assert not {
+        ROOT / "pipeline/jobs.py",
+        ROOT / "pipeline/workflow/points.py",
+        ROOT / "fairness_audits/__init__.py",
+    } & set(training)
 
 
 def test_scale_study_and_tracker_are_taken_from_the_environment_and_the_command_line_wins() -> None:
     environment = {"SCALE": "smoke", "STUDY": "individual_fairness", "TRACKER": "disabled"}
-    workflow = Workflow.of({"scale": "paper"}, environment)
-    chosen = (workflow.scale, workflow.studies, workflow.tracker["mode"])
+    run = Run.of({"scale": "paper"}, environment)
+    chosen = (run.scale, run.studies, run.tracker["mode"])
     assert chosen == ("paper", ("individual_fairness",), "disabled")
 
 
 def test_a_run_of_some_datasets_has_their_points_alone_and_the_reference_has_the_others() -> None:
-    whole, some = Workflow(), Workflow.of({}, {"DATASETS": "utkface,compas"})
+    whole, some = Run(), Run.of({}, {"DATASETS": "utkface,compas"})
     assert some.studies == ("agreement", "fliptest", "individual_fairness", "permutation_tests", "robustness_bias")
     for study in some.studies:
-        assert list(some.points(study)) == [p for p in whole.points(study) if p.dataset in ("utkface", "compas")]
-        assert some.fill_option(study) == f"--fill-from data/reference/{study}"
-        assert not whole.fill_option(study)
+        assert some.points(study) == [p for p in whole.points(study) if p.dataset in ("utkface", "compas")]
+        assert references.fill_option(some, study) == f"--fill-from data/reference/{study}"
+        assert not references.fill_option(whole, study)
     assert [some.points(sweep) for sweep in some.sweeps] == [whole.points(sweep) for sweep in whole.sweeps]
-    faces = Workflow(datasets=["utkface"])
+    faces = Run(datasets=["utkface"])
     assert faces.studies == ("robustness_bias",)
     told = faces.artefacts("robustness_bias")
     assert {place["dataset"] for place in told["left_out"]} == {"utkface"}
-    others = {point.dataset for point in points(CONF, "robustness_bias")} - {"utkface"}
+    others = {point.dataset for point in faces.grids.declared("robustness_bias")} - {"utkface"}
     assert {place["dataset"] for place in told["not_chosen"]} == others
 
 
@@ -195,24 +216,22 @@ def test_a_reference_of_an_earlier_grid_supplies_the_parts_that_it_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A study gets a new part, which is run alone."""
-    some, study = Workflow(datasets=["none"]), "permutation_tests"
-    monkeypatch.setattr(config, "ROOT", tmp_path)
-    monkeypatch.setattr(Workflow, "has_reference", lambda *_: False)
-    others = sorted({p.part for p in Workflow().points(study)} - {p.part for p in some.points(study)})
+    some, study = Run(datasets=["none"], root=tmp_path), "permutation_tests"
+    monkeypatch.setattr(references, "has_reference", lambda *_: False)
+    others = sorted({p.part for p in Run().points(study)} - {p.part for p in some.points(study)})
     manifest = tmp_path / "data" / "reference" / study / "manifest.json"
     for grid, held in ((["power/none", *others], True), (others[1:], True), (["power/none"], False), ([], False)):
         save_json({"grid": grid}, manifest)
-        assert bool(some.fill_option(study)) == held, "what it does not have is drawn as not run"
+        assert bool(references.fill_option(some, study)) == held, "what it does not have is drawn as not run"
 
 
 def test_what_is_finished_of_a_run_can_be_looked_at_before_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(config, "ROOT", tmp_path)
-    whole, study = Workflow("workstation"), "robustness_bias"
-    monkeypatch.setattr(Workflow, "has_reference", lambda *_: True)
+    whole, study = Run("workstation"), "robustness_bias"
+    monkeypatch.setattr(references, "has_reference", lambda *_: True)
     with invalid(option="datasets"):
-        Workflow.of({}, {"FINISHED": "yes", "DATASETS": "cifar10"})
+        Run.of({}, {"FINISHED": "yes", "DATASETS": "cifar10"}, tmp_path)
     parts = ("linear/cifar10/logistic_regression", "networks/cifar10/vgg19")
     done = [point for point in whole.points(study) if point.part in parts]
     half, absent = (
@@ -221,26 +240,24 @@ def test_what_is_finished_of_a_run_can_be_looked_at_before_its_end(
     )
 
     def made(stage: str, point: Point) -> Path:
-        return tmp_path / paths.file(whole.scale, stage, paths.place(point, stage))
+        return tmp_path / whole.path(stage, point)
 
     for path in (*(made(stage, p) for p in (*done, half) for stage in ("train", "audit")), made("audit", absent)):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    assert not Workflow.of({"finished": False}, {"FINISHED": "yes"}).finished, "as Snakemake reads finished=no"
+    assert not Run.of({"finished": False}, {"FINISHED": "yes"}).finished, "as Snakemake reads finished=no"
     with invalid(option="FINISHED"):
-        Workflow.of({}, {"FINISHED": "ja"})
-    some = Workflow.of({"scale": "workstation"}, {"FINISHED": "yes"})
-    assert (some.studies, list(some.points(study))) == ((study,), done)
-    assert [some.files("train", study), some.files("audit", study)] == [
-        [paths.file("workstation", "train", paths.place(point, "train")) for point in done],
-        list(map(some.audit_file, done)),
-    ]  # fmt: skip
-    assert some.fill_option(study)
+        Run.of({}, {"FINISHED": "ja"})
+    some = Run.of({"scale": "workstation"}, {"FINISHED": "yes"}, tmp_path)
+    assert (some.studies, some.points(study)) == ((study,), done)
+    for stage in ("train", "audit"):
+        assert some.files(stage, study) == [some.path(stage, point) for point in done]
+    assert references.fill_option(some, study)
     told = some.artefacts(study)
-    assert len(told["left_out"]) == len(points(CONF, study)) - len(done)
+    assert len(told["left_out"]) == len(whole.grids.declared(study)) - len(done)
     assert len(told["sections"]) == len(told["published"]) == len(done)
     # What a job is does not hang on what else is finished: nothing is made again.
-    assert some.plan.jobs == whole.plan.jobs
+    assert some.jobs == whole.jobs
 
 
 def record(root: Path, dataset: str, origin: str) -> Path:
@@ -255,8 +272,8 @@ def test_a_twin_gives_way_once_official_files_are_at_hand(tmp_path: Path, monkey
     twin, official = record(tmp_path, "adult", "twin"), record(tmp_path, "compas", "official")
 
     def superseded(source: str = "auto") -> list[str]:
-        workflow = Workflow(source=source)
-        return [name for name in ("adult", "compas", "law") if workflow.superseded(name, tmp_path)]
+        run = Run(source=source, root=tmp_path)
+        return [name for name in ("adult", "compas", "law") if run.superseded(name)]
 
     assert superseded() == []
     mirror = tmp_path / "mirror"
@@ -279,8 +296,8 @@ def test_a_condition_names_the_value_that_the_grid_or_the_file_gives_a_key(conf:
     (conf / "scale" / "bare.yaml").write_text("settings: []\n")
 
     def rates(scale: str) -> list[int]:
-        workflow = Workflow(scale=scale, tracker="none", conf=conf, studies=["nets"])
-        return [workflow.section("method", point)["rate"] for point in workflow.points("nets")]
+        run = small(conf, scale, studies=["nets"])
+        return [run.grids.resolve(point)["method"]["rate"] for point in run.points("nets")]
 
     assert rates("bare") == [1, 2]
     for name, text in {"one": "small", "both": "[small, large]", "pattern": "'*l*'", "typo": "lrge"}.items():
@@ -295,10 +312,10 @@ def test_a_scale_leaves_points_out_of_a_study_and_of_what_it_is_held_against(con
     for name, text in {"bare": "", "paper": "", "typo": "left_out:\n  - where: {block: nowhere}\n"}.items():
         (conf / "scale" / f"{name}.yaml").write_text(f"settings: []\n{text}")
     with invalid(source="typo.yaml", option="block"):
-        Workflow(scale="typo", tracker="none", conf=conf)
-    every = Workflow(scale="bare", tracker="none", conf=conf, studies=["s"])
+        small(conf, "typo")
+    every = small(conf, "bare", studies=["s"])
     (conf / "scale" / "few.yaml").write_text("settings: []\nleft_out:\n  - where: {study: s, method: other}\n")
-    few = Workflow(scale="few", tracker="none", conf=conf, studies=["s"])
+    few = small(conf, "few", studies=["s"])
     assert set(every.points("s")) - set(few.points("s")) == {p for p in every.points("s") if p.method == "other"}
     assert few.points("s")
     (conf / "tracker" / "offline.yaml").write_text((conf / "tracker" / "none.yaml").read_text())
@@ -332,26 +349,26 @@ def sweep(conf: Path) -> Path:
 
 
 def test_a_sweeps_values_win_over_the_scales_stand_in_names_of_files_and_repetitions_are_no_column(sweep: Path) -> None:
-    workflow = small(sweep, studies=["s"])
+    run = small(sweep, studies=["s"])
     files = [f"results/models/small/d/m@rate={rate}@repetitions=4.npz" for rate in (1, 5, 7)]
-    assert workflow.files("train", "w") == files
+    assert run.files("train", "w") == files
     for rate in (1, 5, 7):
-        trained = workflow.parameters("train", "d", f"m@rate={rate}@repetitions=4")
+        trained = parameters(run, "train", "d", f"m@rate={rate}@repetitions=4")
         assert (trained["method"]["rate"], trained["repetitions"]) == (rate, 4)
-    path = workflow.files("audit", "w")[0].removeprefix("results/audits/small/").removesuffix(".npz")
-    assert workflow.parameters("audit", *path.split("/"))["audit"]["delta"] == 2
-    assert workflow.parameters("train", "d", "m") == {"method": {"kind": "m", "name": "m", "rate": 9}, "repetitions": 2}
+    (first, *_) = run.files("audit", "w")
+    assert parameters(run, "audit", *names_in(first))["audit"]["delta"] == 2
+    assert parameters(run, "train", "d", "m") == {"method": {"kind": "m", "name": "m", "rate": 9}, "repetitions": 2}
     assert points(sweep, "w")[0].columns() == {"rate": 1, "delta": 2}
 
 
 def test_a_typo_in_a_grids_key_is_refused_with_the_nearest_when_the_jobs_are_planned(sweep: Path) -> None:
     path = sweep / "sweep" / "w.yaml"
     path.write_text(path.read_text().replace("method.rate:", "method.rte:"))
-    workflow = small(sweep, studies=["s"])
+    run = small(sweep, studies=["s"])
     with invalid(option="method.rte"):
-        workflow.parameters("train", "d", "m@rte=1@repetitions=4")
+        parameters(run, "train", "d", "m@rte=1@repetitions=4")
     with invalid(option="figure.x"):
-        workflow.sweep("w")
+        run.sweep("w")
 
 
 @pytest.mark.parametrize(
@@ -369,23 +386,20 @@ def test_a_fault_in_the_configuration_or_the_code_ends_the_run_before_snakemake_
 ) -> None:
     """Snakemake ignores an error of a function whose file exists."""
 
-    def code(_: Workflow, stage: str, **plugin: str) -> str:
+    def code(_: Run, stage: str, **plugin: str) -> str:
         if not file and stage == new:
             raise SyntaxError("never closed")
         return ""
 
-    monkeypatch.setattr(Workflow, "code", code)
-    monkeypatch.setattr("pipeline.workflow.availability.status", lambda *_: "present")
+    monkeypatch.setattr(Run, "code", code)
     monkeypatch.setattr("pipeline.workflow.availability.needs_files", lambda *_: False)
     if file:
-        small(conf, studies=["s"]).find_absent({})
+        small(conf, studies=["s"]).check(1, {})
         text = (conf / file).read_text()
         assert old in text
         (conf / file).write_text(text.replace(old, new))
-        for cached in (section, experiment, points):
-            cached.cache_clear()
     with pytest.raises(InvalidInput if file else SyntaxError):
-        small(conf, studies=["s"]).find_absent({})
+        small(conf, studies=["s"]).check(1, {})
 
 
 @pytest.mark.parametrize(
@@ -413,11 +427,11 @@ def test_labels_are_found_by_key_by_column_and_otherwise_spelled_out() -> None:
 
 
 def test_runs_of_a_sweep_are_grouped_by_its_name(sweep: Path) -> None:
-    workflow = small(sweep, studies=["s"])
+    run = small(sweep, studies=["s"])
     environment: dict[str, str] = {}
-    workflow.export_tracker(environment, ["--cores", "2", "results/sweeps/small/w/summary.csv"])
+    run.export_tracker(environment, ["--cores", "2", "results/sweeps/small/w/summary.csv"])
     assert '"group": "w"' in environment["PIPELINE_TRACKER"]
-    workflow.export_tracker(environment, ["all", "results/rows/small/w.parquet"])
+    run.export_tracker(environment, ["all", "results/rows/small/w.parquet"])
     assert '"group": "s"' in environment["PIPELINE_TRACKER"]
 
 
@@ -427,14 +441,14 @@ def test_runs_of_a_sweep_are_grouped_by_its_name(sweep: Path) -> None:
 def test_a_wrong_key_of_a_scale_names_its_file(conf: Path) -> None:
     (conf / "scale" / "small.yaml").write_text("settings:\n  - {where: {method: m}, set: {method.rte: 2}}\n")
     with invalid(source="small.yaml", option="method.rte"):
-        small(conf, studies=["s"]).parameters("train", "d", "m")
+        parameters(small(conf, studies=["s"]), "train", "d", "m")
 
 
 BLOCK = "{dataset: d, audit: a, "
 READ: dict[str, Callable[[Path], object]] = {
     "experiment/wrong.yaml": lambda conf: points(conf, "wrong"),
-    "scale/wrong.yaml": lambda conf: of_scale(conf, "wrong"),
-    "method/m.yaml": lambda conf: small(conf, studies=["s"]).parameters("train", "d", "m"),
+    "scale/wrong.yaml": lambda conf: Conf(conf).of_scale("wrong", "settings"),
+    "method/m.yaml": lambda conf: parameters(small(conf, studies=["s"]), "train", "d", "m"),
 }
 
 
@@ -496,7 +510,7 @@ def test_a_mistake_in_a_sweep_is_refused(old: str, new: str, fields: dict[str, s
     path = sweep / "sweep" / "w.yaml"
     path.write_text(path.read_text().replace(old, new))
     with invalid(**fields):
-        small(sweep, studies=["s"]).section("audit", points(sweep, "w")[0])
+        small(sweep, studies=["s"]).grids.resolve(points(sweep, "w")[0])
 
 
 @pytest.mark.parametrize("name", ["..", "x;touch y"])
@@ -516,12 +530,12 @@ def test_a_sweep_whose_name_is_no_word_is_refused(name: str, sweep: Path) -> Non
 )
 def test_a_mistake_in_a_setting_of_the_user_is_refused(text: str, option: str, conf: Path) -> None:
     with invalid(option=option):
-        small(conf, studies=["s"], overrides=[text]).parameters("train", "d", "m")
+        parameters(small(conf, studies=["s"], overrides=[text]), "train", "d", "m")
 
 
 def test_a_single_value_of_what_a_block_varies_and_two_columns_of_a_name_are_refused(sweep: Path) -> None:
     with invalid(option="method.rate"):
-        small(sweep, studies=["s"], overrides=["method.m.rate=2"]).section("method", points(sweep, "w")[0])
+        small(sweep, studies=["s"], overrides=["method.m.rate=2"]).grids.resolve(points(sweep, "w")[0])
     with invalid(option="audit.delta"):
         Point("s", "b", "d", "m", "a", (("method.delta", 1), ("audit.delta", 2))).columns()
 
@@ -529,13 +543,13 @@ def test_a_single_value_of_what_a_block_varies_and_two_columns_of_a_name_are_ref
 @pytest.mark.parametrize(
     ("ask", "fields"),
     [
-        (lambda c: points(CONF, "individual_fairnes"), {"option": "study"}),
-        (lambda c: section(c, "method", "othr"), {"option": "method"}),
-        (lambda c: Workflow.of({"scal": "smoke"}, {}), {"option": "scal"}),
-        (lambda c: Workflow(source="offical"), {"option": "source"}),
-        (lambda c: Workflow(datasets=["cifar01"]), {"option": "dataset"}),
-        (lambda c: Workflow().index("", "permutation_tests", "figure_9"), {"option": "name"}),
-        (lambda c: Workflow(studies=["fliptest"], datasets=["cifar10"]), {"option": "datasets"}),
+        (lambda c: Conf().declaration("individual_fairnes"), {"option": "study"}),
+        (lambda c: Conf(c)["method/othr"], {"option": "method"}),
+        (lambda c: Run.of({"scal": "smoke"}, {}), {"option": "scal"}),
+        (lambda c: Run(source="offical"), {"option": "source"}),
+        (lambda c: Run(datasets=["cifar01"]), {"option": "dataset"}),
+        (lambda c: registry.entry("permutation_tests", "figure_9"), {"option": "figure_9"}),
+        (lambda c: Run(studies=["fliptest"], datasets=["cifar10"]), {"option": "datasets"}),
         (lambda c: several("range(one)", "'main', delta"), {"source": "'main', delta"}),
         (
             lambda c: small(c, studies=["w"]),

@@ -1,0 +1,467 @@
+"""The table of jobs: ``conf/`` turned into the jobs of a run, which the rules look up.
+
+Each job makes one file: that of a stage (:data:`STAGES`) for a point of a study (:mod:`pipeline.workflow.points`).
+Points with the same values share a file. A job holds exactly the values that its stage reads, so a changed value reruns
+only the jobs that read it. Snakemake selects the jobs to run and finds their order from the paths.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from fairness_audits.errors import InvalidInput
+from pipeline.report import registry
+from pipeline.workflow import availability, checks, invocation
+from pipeline.workflow.checks import GROWING, REPETITIONS
+from pipeline.workflow.code_hash import code_hash, digest
+from pipeline.workflow.conf import CONF, Conf, Setting, merged, user_setting
+from pipeline.workflow.plugins import module_name
+from pipeline.workflow.points import Grids, Point
+from pipeline.workflow.sweep import Figure
+
+ROOT = CONF.parent
+PUBLISHED = "paper"
+"""The scale of the published experiments."""
+REQUESTED = (*GROWING, "gpu", "slurm_partition", "slurm_extra")
+"""The resources that a job can request from a scheduler. They have no effect on a single machine."""
+PREPARING = 1000
+"""Priority bonus for prepare jobs, in seconds."""
+STUDY = 10_000
+"""Priority bonus for each study that comes later. No job takes so many seconds."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step that makes one file for a point: the section that it reads, and the pattern of the path."""
+
+    group: str
+    output: str
+
+    @property
+    def parts(self) -> list[str]:
+        """Return the wildcards in the path, without the scale."""
+        return re.findall(r"{(\w+)}", self.output)[1:]
+
+    def names(self, point: Point) -> dict[str, str]:
+        """Return the wildcards of the file of a point; empty if the point has no such file.
+
+        The last name of an audit of a map is ``audit+transport``.
+        """
+        names = {"study": point.study, "block": point.block, **{group: point.name(group) for group in point.groups}}
+        if "transport" in names and "audit" in names:
+            names["audit"] += f"+{names['transport']}"
+        return {part: names[part] for part in self.parts} if all(map(names.get, self.parts)) else {}
+
+    def path(self, scale: str, point: Point) -> str:
+        """Return the file of a point; empty if the point has no such file."""
+        names = self.names(point)
+        return self.output.format(scale=scale, **names) if names else ""
+
+    def shared(self, point: Point) -> Point:
+        """Return the point with only the parts and settings that affect the file, if studies share it."""
+        if self.group == "audit":
+            return point
+        kept = {part: getattr(point, part) for part in self.parts}
+        # The repetitions of a model do not affect its data.
+        keys = {*kept, REPETITIONS} if self.group != "dataset" else kept.keys()
+        settings = tuple((key, value) for key, value in point.settings if key.split(".")[0] in keys)
+        return Point(**{"study": "", "block": "", "method": "", "audit": "", **kept}, settings=settings)
+
+
+STAGES = {
+    "prepare": Stage("dataset", "data/prepared/{scale}/{dataset}.npz"),
+    "train": Stage("method", "results/models/{scale}/{dataset}/{method}.npz"),
+    "transport": Stage("transport", "results/transports/{scale}/{dataset}/{transport}.npz"),
+    "audit": Stage("audit", "results/audits/{scale}/{study}/{block}/{dataset}/{method}/{audit}.npz"),
+}
+"""Stages in topological order."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """The job that makes one file.
+
+    ``inputs`` holds the input files by option of the stage, ``config`` the resolved section as JSON, and ``code`` the
+    hash of the code. Jobs with a higher ``priority`` start first.
+    """
+
+    stage: str
+    output: str
+    inputs: Mapping[str, Sequence[str]]
+    config: str
+    code: str
+    threads: int
+    priority: int = field(compare=False)
+
+
+class Run:
+    """The jobs of one run: a scale, a data source, the studies, and the settings of the user.
+
+    ``datasets`` restricts the studies to these data sets and drops studies without them. ``finished`` keeps only the
+    parts that a run in ``root`` has completed. ``absent`` names the unavailable data sets (modules of
+    ``pipeline.datasets``). Their audits are recorded as not run.
+    """
+
+    def __init__(
+        self,
+        scale: str = "laptop",
+        source: str = "auto",
+        tracker: str = "offline",
+        studies: Sequence[str] = (),
+        overrides: Sequence[str] = (),
+        datasets: Collection[str] = (),
+        finished: bool = False,
+        absent: Collection[str] = (),
+        conf: Path = CONF,
+        root: Path = ROOT,
+    ) -> None:
+        if source not in availability.DATA_SOURCES:
+            raise InvalidInput(f"DATA_SOURCE={source}: expected auto, official or twin", option="source")
+        self.conf, self.root = Conf(Path(conf)), root
+        self.scale, self.source, self.tracker = scale, source, self.conf[f"tracker/{tracker}"]
+        self.resources = self.conf.resources(scale)
+        self.grids = Grids(self.conf, scale, map(user_setting, overrides))
+        self.datasets, self.finished, self.absent = frozenset(datasets), finished, frozenset(absent)
+        self.sweeps, self.declared = self.conf.names("sweep"), self.conf.names("experiment")
+        self.planned = {sweep: self.grids.planned(sweep) for sweep in self.sweeps}
+        for study in dict.fromkeys((*self.declared, *studies)):
+            self.planned[study] = self._among(self.grids.planned(study))
+        self.studies = self._chosen(tuple(studies) or self.declared)
+        self.owners = self._owners()
+        self._jobs: dict[str, Job] = {}
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any], environment: Mapping[str, str], root: Path = ROOT) -> Run:
+        """Return the run for ``snakemake --config`` and the environment.
+
+        :data:`pipeline.workflow.invocation.INVOCATION` lists the keys and variables. Raises InvalidInput for others.
+        """
+        conf = Conf()
+        defaults = {"scale": "laptop", "source": conf["config"]["data"]["source"], "tracker": ""}
+        given = invocation.arguments(config, environment, defaults)
+        tracker = given["tracker"] or conf[f"scale/{given['scale']}"].get("tracker", "offline")
+        absent = environment.get(invocation.ABSENT, "").split()
+        return cls(**{**given, "tracker": tracker}, absent=absent, root=root)
+
+    # The points of the studies.
+
+    def points(self, study: str) -> list[Point]:
+        """Return the points of a study at this scale, or only those of completed parts if ``finished``.
+
+        Parts with unavailable data have no classifier and are not complete.
+        """
+        points = self.planned[study]
+        if not self.finished or study in self.sweeps:
+            return points
+        made = {p: all((self.root / self.path(stage, p)).is_file() for stage in ("train", "audit")) for p in points}
+        pending = {point.part for point in points if not made[point]}
+        return [point for point in points if point.part not in pending]
+
+    @property
+    def all_points(self) -> Iterator[Point]:
+        """Yield the points of all studies and sweeps."""
+        return chain.from_iterable(self.planned.values())
+
+    def has_data(self, point: Point) -> bool:
+        """Return whether the data of a point are available."""
+        return self.grids.kind("dataset", point.dataset) not in self.absent
+
+    def _among(self, points: Iterable[Point]) -> list[Point]:
+        """Return the points of the data sets of the run."""
+        return [point for point in points if not self.datasets or point.dataset in self.datasets]
+
+    def _chosen(self, studies: Sequence[str]) -> tuple[str, ...]:
+        """Return the studies that have points."""
+        for name in sorted(self.datasets):
+            self.conf[f"dataset/{name}"]
+        checks.no_sweeps(studies, self.sweeps, self.scale)
+        if not self.finished and not self.datasets:
+            return tuple(studies)
+        some = tuple(study for study in studies if self.points(study))
+        checks.any_left(some, self.datasets, self.finished, self.scale)
+        return some
+
+    # The files, and the jobs that make them.
+
+    def path(self, stage: str, point: Point) -> str:
+        """Return the file of a stage for a point; empty if the point has none."""
+        return STAGES[stage].path(self.scale, point)
+
+    def paths(self, point: Point) -> list[str]:
+        """Return the files of all stages for a point; none if its data are unavailable."""
+        return [path for stage in STAGES if (path := self.path(stage, point))] if self.has_data(point) else []
+
+    def files(self, stage: str, study: str) -> list[str]:
+        """Return the files of a stage for a study. Unavailable data have audit files only, which give the reason."""
+        points = (point for point in self.points(study) if stage == "audit" or self.has_data(point))
+        return list(filter(None, dict.fromkeys(self.path(stage, point) for point in points)))
+
+    def _owners(self) -> dict[str, tuple[str, Point]]:
+        """Return the stage and the first point of each file of all studies and sweeps, in topological order."""
+        found: dict[str, tuple[str, Point]] = {}
+        for name, stage in STAGES.items():
+            for point in self.all_points:
+                if path := self.path(name, point):
+                    _, first = found.setdefault(path, (name, point))
+                    if not (first is point if name == "audit" else stage.shared(first) == stage.shared(point)):
+                        where = self.conf.place_of(point.study, point.block)
+                        raise checks.same_path(path, first.settings, point.settings, where)
+        return found
+
+    @property
+    def jobs(self) -> dict[str, Job]:
+        """Return all jobs by the file that they make."""
+        return {path: self._job(*owner) for path, owner in self.owners.items() if self.has_data(owner[1])}
+
+    def job(self, stage: str, wildcards: Mapping[str, str]) -> Job:
+        """Return the job for the wildcards of a rule."""
+        return self._job(stage, self.owner(stage, wildcards))
+
+    def owner(self, stage: str, wildcards: Mapping[str, str]) -> Point:
+        """Return the first point of a file. Raises InvalidInput if no study or sweep needs the file."""
+        path = STAGES[stage].output.format_map(wildcards)
+        if path in self.owners:
+            return self.owners[path][1]
+        if stage == "prepare":
+            # A data set without a study has the values of its configuration file.
+            return Point("", "", wildcards["dataset"], "", "")
+        raise InvalidInput(f"{path}: no study or sweep needs this file at the {self.scale} scale", source=path)
+
+    def _job(self, stage: str, point: Point) -> Job:
+        if (path := self.path(stage, point)) not in self._jobs:
+            section, group = self.section(stage, point), STAGES[stage].group
+            self._jobs[path] = Job(
+                stage,
+                path,
+                self._inputs(stage, point),
+                encoded(section),
+                self.code(stage, **{group: getattr(point, group)}),
+                section[group].get("threads", 1),
+                self._later.get(path, 0) * STUDY + (stage == "prepare") * PREPARING + self._seconds(stage, point),
+            )
+        return self._jobs[path]
+
+    def section(self, stage: str, point: Point) -> dict[str, Any]:
+        """Return what a stage reads: the resolved section of its group, and the repetitions of a shared file."""
+        sections = self.grids.resolve(STAGES[stage].shared(point))
+        return {key: sections[key] for key in (STAGES[stage].group, *([] if stage == "audit" else [REPETITIONS]))}
+
+    def _inputs(self, stage: str, point: Point) -> dict[str, tuple[str, ...]]:
+        if stage == "prepare":
+            needed = availability.needs_files(self.grids.kind("dataset", point.dataset))
+            return {"manifest": (self.manifest(point.dataset),) if needed else ()}
+        read = {"dataset": "prepare"} | ({"classifier": "train", "transport": "transport"} if stage == "audit" else {})
+        return {option: tuple(filter(None, [self.path(source, point)])) for option, source in read.items()}
+
+    def manifest(self, dataset: str) -> str:
+        """Return the manifest of the raw files of a data set, by the name in its path."""
+        return f"{availability.RAW}/{self.grids.kind('dataset', dataset)}/{availability.RECORD}"
+
+    def code(self, stage: str, **plugin: str) -> str:
+        """Return the hash of the code of a job: its stage, its plug-in and all their imports.
+
+        ``plugin`` is at most one of ``dataset``, ``method``, ``transport``, ``audit`` and ``study``, with the name in
+        the path of the job. The hash for a study includes its list of artefacts.
+        """
+        group, name = next(iter(plugin.items()), ("", ""))
+        if group == "study":
+            code = code_hash((f"pipeline.stages.{stage}", *registry.modules(name)), ROOT)
+            return digest([code, *map(repr, registry.declared(name))])
+        modules = [module_name(group, self.grids.kind(group, name))] if group else []
+        return code_hash((f"pipeline.stages.{stage}", *modules), ROOT)
+
+    # The resources of jobs, and which jobs start first.
+
+    def requests(self, rule: str) -> dict[str, Callable[[Any, int], Any]]:
+        """Return the ``resources:`` of a rule, each as a function of wildcards and attempt."""
+
+        def function(key: str) -> Callable[[Any, int], Any]:
+            return lambda wildcards, attempt: self.requested(rule, wildcards, attempt).get(key)
+
+        # Snakemake calls each function for each job, so resources that no setting names have none.
+        named = {key for setting in self.resources for key in setting.values}
+        return {key: function(key) for key in REQUESTED if key in named}
+
+    def requested(self, rule: str, wildcards: Mapping[str, str], attempt: int = 1) -> dict[str, Any]:
+        """Return what a job requests at an attempt (from 1). A file that studies share belongs to its first study."""
+        names = {"scale": self.scale, **dict(wildcards.items())}
+        if rule in STAGES:
+            point = self.owner(rule, wildcards)
+            names |= {"study": point.study, "block": point.block}
+        return requested(self.resources, rule, names, attempt)
+
+    def _seconds(self, stage: str, point: Point) -> int:
+        """Return the expected seconds of a job."""
+        wildcards = {"scale": self.scale, **STAGES[stage].names(point)}
+        return int(self.requested(stage, wildcards).get("seconds", 1))
+
+    @cached_property
+    def _later(self) -> dict[str, int]:
+        """Return the number of studies that come after each job.
+
+        The study with the least work left comes next, so that its tables and figures are drawn before the others run.
+        """
+        expected = {path: self._seconds(*owner) for path, owner in self.owners.items()}
+        left = {study: {path for point in self.planned[study] for path in self.paths(point)} for study in self.studies}
+        found: dict[str, int] = {}
+        while left:
+            study = min(left, key=lambda name: sum(expected[path] for path in left[name] - found.keys()))
+            found = dict.fromkeys(left.pop(study), len(left)) | found
+        return found
+
+    # What the other rules receive.
+
+    def collect(self, study: str) -> list[dict[str, Any]]:
+        """Return the path, the block and the grid settings of each audit of a study."""
+        return [{"path": self.path("audit", p), "block": p.block, "columns": p.columns()} for p in self.points(study)]
+
+    def sweep(self, sweep: str) -> dict[str, Any]:
+        """Return the parameters of the summary and figure of a sweep.
+
+        Raises InvalidInput if the figure or the grid uses an unknown key. Snakemake does not notice this itself if the
+        rows already exist.
+        """
+        declaration = self.conf.declaration(sweep)
+        Figure.of(sweep, declaration)
+        for point in self.points(sweep):
+            self.grids.resolve(point)
+        return {"sweep": declaration}
+
+    def artefacts(self, study: str) -> dict[str, Any]:
+        """Return the parameters of the tables and figures of a study.
+
+        They are its declaration, all resolved sections, and the same sections at the published scale without the user's
+        settings. The stamps of the artefacts state the difference. ``left_out`` and ``not_chosen`` list the
+        points of the grid that this run omits, if any: of its own data sets, and of others. ``names`` maps files to the
+        names in the report.
+        """
+        points, scale = self.points(study), self.conf[f"scale/{self.scale}"]
+        omitted: dict[str, list[dict[str, Any]]] = {}
+        parts = ("part", "block", "dataset", "method")
+        for p in self.grids.declared(study):
+            if p not in set(points):
+                key = "left_out" if p.dataset in (self.datasets or {p.dataset}) else "not_chosen"
+                omitted.setdefault(key, []).append({**{part: getattr(p, part) for part in parts}, **dict(p.settings)})
+        shown = [(stage, point) for stage in ("prepare", "train", "audit") for point in points]
+        return {
+            **omitted,
+            "experiment": self.conf.declaration(study),
+            "scale": {key: scale[key] for key in ("name", "description") if key in scale},
+            "sections": sections(self.grids, points),
+            "published": sections(self._published, points),
+            "names": {self.path(stage, point): "/".join(id_of(stage, point)) for stage, point in shown},
+        }
+
+    @cached_property
+    def _published(self) -> Grids:
+        """Resolve points at the published scale, without the user's settings."""
+        return Grids(self.conf, PUBLISHED)
+
+    def benchmarks(self, study: str) -> dict[str, str]:
+        """Return the benchmark files of the jobs of a study, by keys such as ``paper/train/adult/sensr``."""
+        points = [point for point in self.points(study) if self.has_data(point)]
+        every = [(stage, STAGES[stage].names(p).values()) for stage in ("train", "transport", "audit") for p in points]
+        made = [(stage, names) for stage, names in every if names]
+        return {"/".join([self.scale, stage, *names]): benchmark(self.scale, stage, names) for stage, names in made}
+
+    # The start of a run, and the data that it does not have.
+
+    def find_absent(self, environment: MutableMapping[str, str]) -> None:
+        """Find the unavailable data before anything is fetched, and pass them to all processes of the run.
+
+        Only the planning process decides, because files that appear later would change the jobs on a node.
+        """
+        kinds = {self.grids.kind("dataset", point.dataset) for point in self.all_points}
+        raw = self.root / availability.RAW
+        self.absent = frozenset(k for k in kinds if availability.status(k, self.source, raw / k) == "absent")
+        environment[invocation.ABSENT] = " ".join(sorted(self.absent))
+
+    def check(self, cores: int | None, environment: Mapping[str, str]) -> None:
+        """Make all jobs of the studies, with their settings and the hash of their code. Raise what this raises.
+
+        Snakemake ignores errors in the parameters and inputs of files that already exist. Raises InvalidInput for a run
+        without a core and for a mirror that does not exist.
+        """
+        invocation.check_cores(cores)
+        availability.check_mirror(environment, self.source)
+        for study in self.studies:
+            self.code("artefacts", study=study)
+            for point in self.planned[study]:
+                point.columns()
+                for path in self.paths(point):
+                    self._job(*self.owners[path])
+
+    def export_tracker(self, environment: MutableMapping[str, str], words: Iterable[str] = ()) -> None:
+        """Pass the tracker to the jobs through the environment, because a changed tracker must not rerun jobs.
+
+        The group of a tracked run is the sweeps in the ``words`` of the command line, otherwise the studies.
+        """
+        group = "+".join(invocation.sweeps_among(words, self.sweeps, self.scale) or self.studies)
+        environment["PIPELINE_TRACKER"] = encoded({**self.tracker, "group": group, "scale": self.scale})
+
+    @property
+    def unavailable(self) -> str:
+        """Return a pattern for the names of the unavailable data sets."""
+        names = sorted({point.name("dataset") for point in self.all_points if not self.has_data(point)})
+        return f"({'|'.join(map(re.escape, names)) or '(?!)'})"
+
+    def not_run(self, wildcards: Mapping[str, str]) -> dict[str, str]:
+        """Return the names of an audit without data, as the stage ``absent`` reads them."""
+        point = self.owner("audit", wildcards)
+        return {name: getattr(point, name) for name in ("dataset", "method", "audit")}
+
+    def twin(self, dataset: str) -> list[str]:
+        """Return the twin files of a data set."""
+        files = sorted((self.root / "data" / "twins").glob(f"{dataset}[._]*parquet"))
+        return [f"data/twins/{file.name}" for file in files]
+
+    def superseded(self, dataset: str) -> bool:
+        """Return whether published files can replace a substitute that the user did not request."""
+        return self.source == "auto" and availability.superseded(dataset, self.root / availability.RAW / dataset)
+
+
+def sections(grids: Grids, points: Iterable[Point]) -> dict[str, Any]:
+    """Return the resolved sections of points by audit file, with their names in the report."""
+    return {
+        STAGES["audit"].path(grids.scale, point): {
+            **grids.resolve(point),
+            "id": id_of("audit", point),
+            "part": point.part,
+            "map": point.name("transport") if point.transport else "",
+        }
+        for point in points
+    }
+
+
+def id_of(stage: str, point: Point) -> list[str]:
+    """Return the names in the path of a file without the study, which identify it in the report."""
+    return [name for part, name in STAGES[stage].names(point).items() if part != "study"]
+
+
+def requested(settings: Iterable[Setting], rule: str, names: Mapping[str, str], attempt: int = 1) -> dict[str, Any]:
+    """Return what settings of resources request for a job by the names in its path.
+
+    The n-th attempt requests n times the memory and n times the time. Both parts of ``audit+transport`` count.
+    """
+    parts = {"rule": rule, **names}
+    if "+" in parts.get("audit", ""):
+        parts["audit"], parts["transport"] = parts["audit"].split("+", 1)
+    found = merged(settings, parts)
+    return {key: value * attempt if key in GROWING else value for key, value in found.items()}
+
+
+def benchmark(scale: str, stage: str, names: Iterable[str]) -> str:
+    """Return the path of the benchmark of a job."""
+    return f"results/benchmarks/{scale}/{stage}/{'.'.join(names)}.tsv"
+
+
+def encoded(section: Any) -> str:
+    """Encode a section as one line of JSON, as the stages read it."""
+    return json.dumps(section, sort_keys=True)

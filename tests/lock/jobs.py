@@ -1,0 +1,99 @@
+"""The locked jobs: what every rule receives at every scale, as hashes of parts of it.
+
+``python -m tests.lock.jobs`` writes the list anew, when jobs are meant to change.
+"""
+
+import csv
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fairness_audits.files import written
+from pipeline.jobs import STAGES, Run
+from pipeline.workflow import references
+
+FILE = Path(__file__).with_name("jobs.csv")
+COMMAND = "python -m tests.lock.jobs"
+SCALES = ("smoke", "laptop", "workstation", "extended", "paper", "gpu")
+RUNS: dict[str, dict[str, Any]] = {
+    **{scale: {"scale": scale} for scale in SCALES},
+    "some data sets": {"scale": "smoke", "datasets": ["compas", "utkface"]},
+    "settings of the user": {
+        "scale": "smoke",
+        "overrides": ["method.sensr.iterations=10", "dataset.gaussian.repetitions=20", "audit.fliptest.bootstraps=9"],
+    },
+}
+"""What a user asks for, by name."""
+ABSENT = "cifar100"
+"""Data that a run without them does not find."""
+
+
+HEADER = ("run", "what", "of", "entries", "sha256")
+
+
+def locked(path: Path = FILE) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """The number and the hash of what some rules of a run receive."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return {tuple(row[:3]): tuple(row[3:]) for row in csv.reader(file)}
+
+
+def computed() -> dict[tuple[str, ...], tuple[str, ...]]:
+    """The same, computed now."""
+    found: dict[tuple[str, ...], list[Any]] = defaultdict(list)
+    for name, given in RUNS.items():
+        for what, of, content in received(Run(**given, tracker="disabled")):
+            found[name, what, of].append(content)
+    for what, of, content in received(Run("smoke", tracker="disabled", absent=[ABSENT])):
+        found[f"without {ABSENT}", what, of].append(content)
+    hashed = {key: (str(len(contents)), digest(contents)) for key, contents in sorted(found.items())}
+    return {HEADER[:3]: HEADER[3:], **hashed}
+
+
+def received(run: Run) -> Iterator[tuple[str, str, Any]]:
+    """What the rules receive: the rule, the data set, the block or the study that it is for, and its values."""
+    for job in run.jobs.values():
+        names = job.output.split("/")[3:]
+        of = "/".join(names[:2]) if job.stage == "audit" else names[0].removesuffix(".npz").split("@")[0]
+        wildcards = {"scale": run.scale, **STAGES[job.stage].names(run.owners[job.output][1])}
+        values = {
+            "output": job.output,
+            "inputs": {option: list(paths) for option, paths in job.inputs.items()},
+            "section": json.loads(job.config),
+            "threads": job.threads,
+            "requests": [run.requested(job.stage, wildcards, attempt) for attempt in (1, 2)],
+        }
+        yield job.stage, of, values
+    for study in (*run.studies, *run.sweeps):
+        names_of = {"scale": run.scale, "study": study}
+        rules = ("collect", "draw", "sweep", "report")
+        yield "collect", study, [run.files("audit", study), run.collect(study)]
+        yield "requests", study, [run.requested(rule, names_of, 2) for rule in rules]
+        yield "benchmarks", study, run.benchmarks(study)
+    for study in run.studies:
+        files = {stage: run.files(stage, study) for stage in ("prepare", "train", "audit")}
+        options = [references.fill_option(run, study), references.regression_option(run, study)]
+        yield "artefacts", study, [run.artefacts(study), files, *options]
+    for sweep in run.sweeps:
+        yield "sweep", sweep, run.sweep(sweep)
+    yield "not_run", "", [f"(?!{run.unavailable}/)[^/]+", run.unavailable]
+
+
+def digest(contents: list[Any]) -> str:
+    """The beginning of the hash of values, whatever their order."""
+    texts = sorted(json.dumps(content, sort_keys=True) for content in contents)
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+
+
+def write(path: Path = FILE) -> None:
+    """Write the list."""
+    found = computed()
+    with written(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows((*key, *values) for key, values in found.items())
+    print(f"{path}: {len(found) - 1} hashes")
+
+
+if __name__ == "__main__":
+    write()
