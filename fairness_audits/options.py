@@ -197,7 +197,7 @@ class RowOptions(TableOptions, Inputs, title="data"):
 OutputKind = Literal["auto", "logits", "log-probabilities", "probability"]
 TAKES = (
     "model.pt (TorchScript), model.pt2 (torch.export), model.joblib, model.pkl, model.skops (scikit-learn), "
-    "model.onnx (model.onnx:OUTPUT if it has several outputs of scores), package.module:name or path/to/file.py:name"
+    "model.onnx or model.onnx:OUTPUT, package.module:name or path/to/file.py:name"
 )
 
 

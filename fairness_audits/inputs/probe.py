@@ -63,7 +63,8 @@ class Answers:
     ``detected`` is true. ``itself`` maps points to the class indices of the model's own predict, None if it has only
     outputs. ``trial`` (n, K) are the log-probabilities of the audited rows, up to a constant per row, and
     ``prediction`` (n,) their classes. ``columns`` and ``saturated`` are as in :class:`Scores`. ``single`` tells whether
-    the outputs are in single precision, and ``decision_values`` whether they are those of a decision function.
+    the outputs are in single precision, ``decision_values`` whether they are those of a decision function, and
+    ``regression`` whether they are predictions of the label, less 1/2.
     """
 
     outputs: Callable[[Array], Array]
@@ -76,6 +77,7 @@ class Answers:
     saturated: int
     single: bool
     decision_values: bool
+    regression: bool
 
     def scores(self, x: Array) -> Array:
         """Return log-probabilities (n, K), up to a constant per row."""
@@ -165,7 +167,8 @@ def answered(made: Predictor, encoding: Encoding, features: Array, numbers: Arra
         prediction=trial.argmax(axis=1) if own is None else own,
         saturated=int(np.isneginf(second).sum()),
         single=bool((output == output.astype(np.float32)).all()),
-        decision_values=model.cut is not None,
+        decision_values=model.cut == 0,
+        regression=bool(cut),
     )
 
 
@@ -312,7 +315,8 @@ def model_facts(model: Model, scores: Scores | Answers | None = None) -> dict[st
     if scores is None:
         return facts
     read_as = {"output_kind": scores.kind, "output_kind_detected": scores.detected, "output_columns": scores.columns}
-    return {**facts, **read_as, "decision_values": isinstance(scores, Answers) and scores.decision_values}
+    kinds = {name: isinstance(scores, Answers) and getattr(scores, name) for name in ("decision_values", "regression")}
+    return {**facts, **read_as, **kinds}
 
 
 def model_words(facts: Mapping[str, Any]) -> str:
@@ -327,6 +331,8 @@ read_as_probabilities: All outputs lie between 0 and 1 (and sum to 1 within {ROU
   were read as probabilities. If they are logits, use --output-kind=logits.
 decision_values: The model has no probabilities, so its decision values were read as log-odds. A loss then depends on
   their scale. Calibrate the model first, for example by scikit-learn's CalibratedClassifierCV.
+regression: The model is a regression on the labels 0 and 1. It decides at 0.5, and its predictions less 0.5 were read as
+  log-odds, so a loss depends on their scale.
 saturated: For some {{unit}}s (number: {{count:,}}), one class has probability 1 and all others are rounded to 0. Their
   loss is infinite or has no gradient. Let the model return logits, the values before the last sigmoid or softmax.
 """

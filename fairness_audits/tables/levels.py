@@ -196,10 +196,12 @@ def unfit(
     )
 
 
-def of_other_type(table: Placed, column: str, kind: str) -> InvalidInput:
-    """Return the error for a column of a nested or binary type."""
-    problem = f"{table.name}: column {column!r} holds {kind} values, which are neither numbers nor text"
-    return InvalidInput(problem, source=table.name, column=column, remedy="Convert them to numbers or text")
+def of_other_type(table: Placed, column: str, kind: str, role: str = "") -> InvalidInput:
+    """Return the error for a column of a nested or binary type, with its role if that is known."""
+    problem, remedy = f"holds {kind} values, which are neither numbers nor text", "Convert them to numbers or text"
+    if role:
+        return unfit(table, column, role, problem, remedy)
+    return InvalidInput(f"{table.name}: column {column!r} {problem}", source=table.name, column=column, remedy=remedy)
 
 
 def _shown(values: Iterable[Any]) -> str:

@@ -227,7 +227,7 @@ class Values:
         from pandas.api.types import is_float_dtype
 
         if kind := nested(found):
-            raise levels.of_other_type(table, column, kind)
+            raise levels.of_other_type(table, column, kind, role)
         which, distinct = pd.factorize(found, use_na_sentinel=True)
         counts = np.bincount(which + 1, minlength=len(distinct) + 1).tolist()
         if is_float_dtype(found):

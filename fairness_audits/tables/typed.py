@@ -71,8 +71,9 @@ def nested(column: pd.Series) -> str | None:
 
     if getattr(column.dtype, "kind", "O") != "O" or isinstance(column.dtype, pd.CategoricalDtype | pd.StringDtype):
         return None
-    kinds = set(map(type, column.dropna().astype(object)))
-    return min((kind.__name__ for kind in kinds if issubclass(kind, NESTED)), default=None)
+    kinds = {kind for kind in map(type, column.dropna().astype(object)) if issubclass(kind, NESTED)}
+    # Lists of Parquet files and of Arrow are arrays in pandas.
+    return min(("list" if issubclass(kind, np.ndarray) else kind.__name__ for kind in kinds), default=None)
 
 
 def numbers_as_text(values: pd.Series) -> list[str]:

@@ -61,11 +61,15 @@ def prepared(
 
 
 def check(dataset: Dataset | ImageDataset) -> None:
-    """Raise InvalidInput for rows that a split both trains and tests on, and for features of the same name."""
+    """Raise InvalidInput for splits whose training and test rows overlap, and for features of the same name.
+
+    A data set may have the same training and test rows: studies of all people, and of simulated data, hold nothing out.
+    """
     for repetition, (train, test) in enumerate(zip(dataset.train, dataset.test, strict=True)):
-        if len(both := np.intersect1d(train, test)):
+        both = np.intersect1d(train, test)
+        if len(both) and not np.array_equal(np.sort(train), np.sort(test)):
             problem = f"Split {repetition} of {dataset.name!r} trains and tests on the same {len(both):,} rows"
-            remedy = "Make the training and test rows of each split disjoint"
+            remedy = "Make the training and test rows of each split disjoint, or all the same"
             raise InvalidInput(
                 f"{problem} (first: row {both[0]})", source=dataset.name, row=int(both[0]), remedy=remedy
             )

@@ -361,6 +361,7 @@ def conditions(facts: Mapping[str, Any]) -> dict[str, Any]:
             model["output_kind"], model["output_kind_detected"], 0 if whole else found["saturated"], "row"
         ),
         "decision_values": model["decision_values"],
+        "regression": model.get("regression"),
         "one_heavy_row": test["n"] >= HEAVY_AMONG and share > HEAVY_SHARE and {"share": 100 * share},
     }
 
