@@ -257,9 +257,10 @@ def _of_estimator(model: Model, fitted: Any) -> Model:
             names = getattr(rows, "column_names", getattr(rows, "columns", ()))
             own = named_as(columns, names) if columns and len(names) else ()
             return np.asarray(getattr(fitted, method)(rows.select(own) if own else rows))
-        own = named_as(columns, rows.columns)
-        check_columns(rows, own, "the model", "its input")
-        rows = rows[own] if columns else rows
+        if columns and columns != tuple(rows.columns):
+            own = named_as(columns, rows.columns)
+            check_columns(rows, own, "the model", "its input")
+            rows = rows[own]
         if recodes:
             rows = rows.assign(**{name: recoded(rows[name], levels.get(name)) for name in rows})
         array = not columns and hasattr(fitted, "n_features_in_")

@@ -67,10 +67,19 @@ class Native:
 
         A number between two whole numbers stays as it is in a column of whole numbers.
         """
-        return pd.DataFrame({name: self._restored(name, rows[name]) for name in rows}, index=rows.index)
+        held = {name: rows[name] for name in self._types if name in rows}
+        made = {name: self._restored(name, values) for name, values in held.items()}
+        changed = {name: values for name, values in made.items() if values is not held[name]}
+        return rows.assign(**changed) if changed else rows
+
+    @cached_property
+    def _types(self) -> Mapping[str, Any]:
+        """Return the caller's types of the columns, without those of plain floating-point numbers."""
+        own = zip(self.given.items(), self.working.dtypes, strict=True)
+        return {name: one.dtype for (name, one), dtype in own if not one.dtype == dtype == np.float64}
 
     def _restored(self, name: str, values: pd.Series) -> pd.Series:
-        dtype = self.given[name].dtype
+        dtype = self._types[name]
         if _is_number(dtype) and _is_number(values.dtype):
             return _cast(values, dtype)
         levels, own = self._levels[name]
@@ -189,10 +198,13 @@ def _cast(values: pd.Series, dtype: Any) -> pd.Series:
         return values
     if pd.api.types.is_float_dtype(dtype):
         return values.astype(dtype)
-    known = values.notna()
+    numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+    if len(numbers) and numbers[0] % 1 > 0:  # moved numbers are rarely whole
+        return values
+    known = ~np.isnan(numbers)
     if not known.all() and isinstance(dtype, np.dtype):
         return values
-    numbers = values[known].to_numpy(dtype=np.float64)
+    numbers = numbers[known]
     if pd.api.types.is_bool_dtype(dtype):
         return values.astype(dtype) if np.isin(numbers, (0, 1)).all() else values
     whole = np.isfinite(numbers).all() and (numbers == np.round(numbers)).all()
