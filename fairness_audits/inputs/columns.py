@@ -13,7 +13,8 @@ import pandas as pd
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.arrays import Argument, in_python, read_argument
-from fairness_audits.inputs.model import Computing, load_model
+from fairness_audits.inputs.model import load_model
+from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.native import Handed
 from fairness_audits.inputs.table import Source
 from fairness_audits.messages import check_columns, enumerated, listed, reason, unlike

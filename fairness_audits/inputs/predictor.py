@@ -15,7 +15,8 @@ import pandas as pd
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.answers import array_of, classes_by, row_form, tolerance, unusable
-from fairness_audits.inputs.model import BLOCK_ROWS, Computing, Model, in_calls, named_as
+from fairness_audits.inputs.model import BLOCK_ROWS, Model, in_calls, named_as
+from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.native import Native
 from fairness_audits.inputs.table import Source
 from fairness_audits.messages import SHOWN, check_columns, listed

@@ -23,7 +23,7 @@ from PIL import Image
 
 from fairness_audits.cli import entry
 from fairness_audits.errors import InvalidInput
-from fairness_audits.inputs.model import MODULE_NAME
+from fairness_audits.inputs.model_files import MODULE_NAME
 from fairness_audits.results.sentences import STATUS
 from tests.cli.places import ended, run
 from tests.errors import fields_of

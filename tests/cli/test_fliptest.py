@@ -21,7 +21,8 @@ from fairness_audits.audits.fliptest.model import Decider
 from fairness_audits.audits.fliptest.people import Group, Groups, space_of
 from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.audits.fliptest.space import Space
-from fairness_audits.inputs.model import Computing, Model
+from fairness_audits.inputs.model import Model
+from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.predictor import predictor
 from fairness_audits.inputs.table import Source
 from tests.cli.places import CANDIDATES, json_of, undrawn

@@ -18,7 +18,8 @@ from fairness_audits import options
 from fairness_audits.audits.fliptest.model import Decider
 from fairness_audits.audits.fliptest.model import probed as tried
 from fairness_audits.audits.fliptest.settings import Settings
-from fairness_audits.inputs.model import MODULE_NAME, Computing, Model, load_model, named_object
+from fairness_audits.inputs.model import Model, load_model
+from fairness_audits.inputs.model_files import MODULE_NAME, Computing, named_object
 from fairness_audits.inputs.predictor import predictor
 from fairness_audits.inputs.probe import check_kind, probed, read
 from fairness_audits.inputs.table import Attribute, Source, attribute, classes_of, feature_names, numeric, rows, units

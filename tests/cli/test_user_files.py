@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairness_audits.inputs.model import named_object
+from fairness_audits.inputs.model_files import named_object
 
 ROOT = Path(__file__).resolve().parents[2]
 RAN = "raise SystemExit(0)\n"

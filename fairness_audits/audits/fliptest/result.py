@@ -17,7 +17,8 @@ from fairness_audits.audits.fliptest.model import PROBABILITY, WANTED, Trial, pr
 from fairness_audits.audits.fliptest.people import Groups, read_groups, space_of
 from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.audits.fliptest.transparency import NOISE
-from fairness_audits.inputs.model import Computing, Model, load_model, taken_columns
+from fairness_audits.inputs.model import Model, load_model, taken_columns
+from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.predictor import TORCH, coded, noted, predictor
 from fairness_audits.inputs.probe import model_facts
 from fairness_audits.inputs.table import Source

@@ -33,7 +33,8 @@ from fairness_audits.audits.loss_ratio.trial import (
     trial_of,
 )
 from fairness_audits.errors import InvalidInput
-from fairness_audits.inputs.model import Computing, Model, load_model, no_gradient
+from fairness_audits.inputs.model import Model, load_model, no_gradient
+from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.probe import (
     JUMPING,
     OUTPUT_CAVEATS,

@@ -13,7 +13,8 @@ from fairness_audits.audits.loss_ratio.settings import Settings
 from fairness_audits.audits.robustness_bias.settings import Settings as RobustnessSettings
 from fairness_audits.errors import InvalidInput, ModelFailed
 from fairness_audits.inputs.encoding import Encoding, encoding_of
-from fairness_audits.inputs.model import Computing, Model, taken_columns
+from fairness_audits.inputs.model import Model, taken_columns
+from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.predictor import Predictor, coded, noted, predictor
 from fairness_audits.inputs.probe import JUMPING, TRIED_ROWS, Answers, Scores, answered, jumps, probed
 from fairness_audits.inputs.table import Attribute, Rows, Source, Units, attribute, drawn, feature_names, rows

@@ -14,7 +14,7 @@ from fairness_audits.audits.permutation.metrics import ALIASES, METRICS, Auc, Me
 from fairness_audits.audits.permutation.monte_carlo import Alternative
 from fairness_audits.audits.permutation.settings import Settings
 from fairness_audits.errors import InvalidInput
-from fairness_audits.inputs.model import named_object
+from fairness_audits.inputs.model_files import named_object
 from fairness_audits.messages import advised, reason
 from fairness_audits.results.sentences import caveats
 from fairness_audits.seeds import generators

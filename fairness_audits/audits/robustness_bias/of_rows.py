@@ -24,7 +24,8 @@ from fairness_audits.audits.robustness_bias.points import Points, Subjects, chec
 from fairness_audits.audits.robustness_bias.settings import Attacks, Images, Input, OfRows, Settings, Shape, refuse
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.encoding import Encoding, encoding_of
-from fairness_audits.inputs.model import Computing, Model, named_as
+from fairness_audits.inputs.model import Model, named_as
+from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.predictor import Predictor, coded, noted, predictor
 from fairness_audits.inputs.probe import Answers, answered, model_facts, probed
 from fairness_audits.inputs.table import Rows, Source, Units, attribute, classes_of, drawn, feature_names

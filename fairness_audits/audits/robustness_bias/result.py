@@ -24,7 +24,8 @@ from fairness_audits.audits.robustness_bias.measured import (
 from fairness_audits.audits.robustness_bias.points import Subjects
 from fairness_audits.audits.robustness_bias.settings import Settings
 from fairness_audits.errors import InvalidInput
-from fairness_audits.inputs.model import Computing, Model, load_model
+from fairness_audits.inputs.model import Model, load_model
+from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.probe import OUTPUT_CAVEATS, model_words, output_conditions
 from fairness_audits.inputs.table import Source
 from fairness_audits.messages import apart

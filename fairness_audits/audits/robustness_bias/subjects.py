@@ -19,7 +19,8 @@ from fairness_audits.audits.robustness_bias.points import Points, Subjects, comp
 from fairness_audits.audits.robustness_bias.settings import Settings
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.answers import Form, check_alone, check_finite, tensor_of
-from fairness_audits.inputs.model import Computing, Model, no_gradient
+from fairness_audits.inputs.model import Model, no_gradient
+from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.probe import Scores, check_gradient, read
 from fairness_audits.inputs.table import Source, class_numbers
 from fairness_audits.messages import SHOWN, check_columns, listed

@@ -1,0 +1,343 @@
+"""Models in files: loaders by suffix, ONNX programs, and objects of a Python file or module."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import logging
+import re
+import sys
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from fairness_audits.errors import InvalidInput
+from fairness_audits.messages import listed, nearest, not_installed, option_in, reason
+from fairness_audits.options import TAKES
+from fairness_audits.values import Array
+
+if TYPE_CHECKING:
+    import torch
+
+MODULE_NAME = "user_code"
+"""Name of a user's Python file among the imported modules."""
+
+
+@dataclass(frozen=True)
+class Computing:
+    """Device and precision of torch, by the names that users give; torch is imported only when needed.
+
+    ``batch_rows`` is the largest number of rows that the model takes in one call, None for no limit of its own.
+    """
+
+    device_name: str = "auto"
+    dtype_name: str = "float64"
+    batch_rows: int | None = None
+
+    @classmethod
+    def of(cls, settings: Any) -> Computing:
+        """Return the device, the precision and the largest batch of an audit's settings."""
+        return cls(settings.device, getattr(settings, "dtype", "float32"), settings.batch_rows)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        import torch
+
+        return getattr(torch, self.dtype_name)
+
+    @property
+    def device(self) -> torch.device:
+        """Return the device; ``auto`` is a GPU if one is visible. Raises InvalidInput if the device cannot be used."""
+        import torch
+
+        from fairness_audits.models.device import visible_device
+
+        if self.device_name == "auto":
+            return visible_device()
+        try:
+            device = torch.device(self.device_name)
+            torch.zeros(1, device=device, dtype=self.dtype)
+        except Exception as error:
+            problem = f"--device={self.device_name} cannot be used here ({reason(error)})"
+            raise InvalidInput(problem, option="device", remedy="Use --device=cpu") from error
+        return device
+
+
+ONNX_TYPES = {
+    **{"tensor(double)": "float64", "tensor(float16)": "float16", "tensor(bool)": "bool"},
+    **{f"tensor({name})": name for name in ("int8", "int16", "int32", "int64", "uint8")},
+}
+"""NumPy types of an ONNX program's input; any other input is float32."""
+
+
+class Onnx:
+    """An onnxruntime function of rows or images: its scores and, if it decides itself, its classes.
+
+    A program of several outputs may have a class of each row, and must have one output of scores for each row, as in
+    scikit-learn's exports. If it has more, ``output`` names the scores. An output that is not per row, the names of the
+    classes, is not one of these.
+    """
+
+    def __init__(self, path: Path, output: str | None = None) -> None:
+        onnxruntime = _extra("onnxruntime", path)
+        try:
+            self.session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        except Exception as error:
+            raise _unopened(path, "cannot be opened as an ONNX program", error, "Export it again") from error
+        (first, *others) = self.session.get_inputs()
+        if others:
+            names = listed([one.name for one in (first, *others)])
+            problem = f"{path}: expected an ONNX program with one input, found {names}"
+            raise InvalidInput(problem, source=path, option="model")
+        (count, *_) = first.shape or [None]
+        if isinstance(count, int):
+            problem = (
+                f"{path}: this ONNX program only takes batches of {count} rows, but an audit needs batches of any size"
+            )
+            remedy = "In torch.onnx.export, mark the first axis of the input as dynamic"
+            raise InvalidInput(problem, source=path, option="model", remedy=remedy)
+        self.input, self.dtype = first.name, ONNX_TYPES.get(first.type, "float32")
+        every = [one.name for one in self.session.get_outputs()]
+        by_row = [one for one in self.session.get_outputs() if not (one.shape and isinstance(one.shape[0], int))]
+        decisions = [one.name for one in by_row if one.type in DECISIONS]
+        scores = [one.name for one in by_row if one.type not in DECISIONS] or decisions
+        if output is not None and output not in every:
+            problem = f"{path} has no output {output!r}{nearest(output, every)}"
+            raise InvalidInput(problem, source=path, option="model", remedy=f"It has: {listed(every)}")
+        if output is None and (len(scores) != 1 or len(decisions) > 1):
+            problem = f"{path} has the outputs {listed(every)}, but an audit needs one output of scores"
+            raise InvalidInput(problem, source=path, option="model", remedy=f"Name it: {path}:{(scores or every)[0]}")
+        self.scores = output or scores[0]
+        self.decides = bool(decisions) and output is None and self.scores != decisions[0]
+        self.classes = decisions[0] if decisions else None
+
+    def __call__(self, inputs: Any) -> Any:
+        tensor = hasattr(inputs, "detach")
+        found = self._output(self.scores, inputs.detach().cpu().numpy() if tensor else inputs)
+        if _named(found):
+            found = np.array([list(one.values()) for one in found])
+        return sys.modules["torch"].from_numpy(np.asarray(found)) if tensor else np.asarray(found)
+
+    def predict(self, inputs: Any) -> Array:
+        """Return the class of each row, (n,), or its index if the scores name the classes."""
+        assert self.classes is not None
+        found, scores = self._output(self.classes, inputs), self._output(self.scores, inputs[:1])
+        if not _named(scores):
+            return np.asarray(found)
+        place = {name: number for number, name in enumerate(scores[0])}
+        return np.array([place[name] for name in found.ravel().tolist()])
+
+    def _output(self, name: str, inputs: Any) -> Any:
+        (found,) = self.session.run([name], {self.input: np.asarray(inputs).astype(self.dtype)})
+        return found
+
+
+DECISIONS = ("tensor(int64)", "tensor(int32)", "tensor(bool)", "tensor(string)")
+"""Types of an ONNX program's outputs that hold classes."""
+
+
+def _named(scores: Any) -> bool:
+    """Return whether scores are one dictionary per row, from classes to numbers."""
+    return isinstance(scores, list) and bool(scores) and isinstance(scores[0], Mapping)
+
+
+def _extra(name: str, path: Path) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise InvalidInput(not_installed(str(path), name.partition(".")[0]), source=path, option="model") from error
+
+
+def _unopened(path: Path, problem: str, error: Exception, remedy: str) -> InvalidInput:
+    """Return the error for a file that a library cannot open."""
+    return InvalidInput(f"{path} {problem} ({reason(error)})", source=path, option="model", remedy=remedy)
+
+
+def _check_trusted(path: Path, trust_pickle: bool, what: str, better: str) -> None:
+    if not trust_pickle:
+        problem = f"{path} is {what}. Opening a pickle can run any code, so this needs your consent"
+        remedy = f"If you trust its source, pass --trust-pickle. A safer way: {better}, or pass path/to/file.py:name"
+        raise InvalidInput(problem, source=path, option="trust_pickle", remedy=remedy)
+
+
+Opened: TypeAlias = tuple[Any, str]
+"""A model, and a description of where it comes from."""
+
+
+def _pickled(path: Path, trust_pickle: bool, computing: Computing) -> Opened:
+    _check_trusted(path, trust_pickle, "a pickled model", "save it with skops.io.dump")
+    import joblib
+
+    importable_from(Path.cwd())
+    try:
+        return joblib.load(path), "pickled model"
+    except Exception as error:
+        remedy = "A pickle needs the module that defines its class. Make this module importable, or pass path/to/file.py:name"
+        raise _unopened(path, "cannot be unpickled", error, remedy) from error
+
+
+def _skops(path: Path, trust_pickle: bool, computing: Computing) -> Opened:
+    skops = _extra("skops.io", path)
+    try:
+        unknown = skops.get_untrusted_types(file=path)
+        if not unknown or trust_pickle:
+            return skops.load(path, trusted=unknown), "skops archive"
+    except Exception as error:
+        raise _unopened(path, "cannot be opened as a skops archive", error, "Save it again") from error
+    problem = f"{path} holds types that skops does not trust ({listed(unknown, 5)})"
+    raise InvalidInput(
+        problem, source=path, option="trust_pickle", remedy="If you trust its source, pass --trust-pickle"
+    )
+
+
+def _exported(path: Path, trust_pickle: bool, computing: Computing) -> Opened:
+    # Besides opening pickles, torch evaluates expressions and loads libraries from the archive.
+    what = "an exported program, which torch opens as a pickle"
+    _check_trusted(path, trust_pickle, what, "save it as TorchScript")
+    import torch
+
+    logging.getLogger("torch.export").setLevel(logging.CRITICAL)
+    with _network_of(path):
+        return torch.export.load(path).module(), "exported program"
+
+
+def _torchscript(path: Path, trust_pickle: bool, computing: Computing) -> Opened:
+    import torch
+
+    with _network_of(path):
+        # The constants file distinguishes a TorchScript archive from a pickle in an archive.
+        inside = zipfile.ZipFile(path).namelist() if zipfile.is_zipfile(path) else []
+        if any(name.endswith("/constants.pkl") for name in inside):
+            return torch.jit.load(path, map_location=computing.device), "TorchScript network"
+    problem = f"{path} is not a TorchScript archive. Files of weights and pickled networks cannot be opened"
+    remedy = (
+        "Save the network as TorchScript or as an exported program, or pass path/to/file.py:name, where name is "
+        "a function that builds the network and loads its weights"
+    )
+    raise InvalidInput(problem, source=path, option="model", remedy=remedy)
+
+
+@contextmanager
+def _network_of(path: Path) -> Iterator[None]:
+    """Turn errors of a file that torch cannot open into InvalidInput."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except (RuntimeError, OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise _unopened(path, "cannot be opened as a saved network", error, "Save it again") from error
+
+
+LOADERS: Mapping[str, Callable[[Path, bool, Computing], Opened]] = {
+    ".pt": _torchscript,
+    ".pth": _torchscript,
+    ".pt2": _exported,
+    ".joblib": _pickled,
+    ".pkl": _pickled,
+    ".pickle": _pickled,
+    ".skops": _skops,
+}
+"""The loaders of model files by suffix. Each gets the file, whether pickles may be opened, and the device."""
+FILE = re.compile(rf"(?P<file>.+({'|'.join(map(re.escape, LOADERS))}))|(?P<onnx>.+\.onnx)(:(?P<output>.+))?")
+"""A model's file, and the output of an ONNX program after a colon."""
+
+
+def opened(model: str, trust_pickle: bool, computing: Computing, option: str) -> tuple[Any, str, Path | None]:
+    """Return the model that a text names, its origin and its file, None for an importable module.
+
+    Raises InvalidInput if there is none, or if it cannot be opened.
+    """
+    found = FILE.fullmatch(model)
+    if found is None:
+        if ":" not in model:
+            raise InvalidInput(f"expected {option} to be {TAKES}; found {model!r}", option=option_in(option))
+        return _imported(model, option)
+    file = Path(found["file"] or found["onnx"])
+    if not file.is_file():
+        problem = f"there is no file {file}"
+        raise InvalidInput(problem, source=file, option=option_in(option), remedy=f"{option} takes {TAKES}")
+    if found["onnx"]:
+        return Onnx(file, found["output"]), "ONNX program", file
+    return *LOADERS[file.suffix](file, trust_pickle, computing), file
+
+
+def _imported(model: str, option: str) -> tuple[Any, str, Path | None]:
+    """Return the object that a text names, or what it makes if it is a factory; its origin, and its file."""
+    found, name, file = named_object(option, model)
+    where = model.rpartition(":")[0]
+    if not _is_factory(found):
+        return found, f"{name} of {where}", file
+    try:
+        return found(), f"what {name}() of {where} returns", file
+    except Exception as error:
+        problem = f"{option} {model}: {name}() failed with {reason(error)}"
+        raise InvalidInput(problem, source=where, option=option_in(option)) from error
+
+
+def _is_factory(found: Any) -> bool:
+    """Return whether a function or class can be called without arguments. If so, it returns the network."""
+    if not (inspect.isroutine(found) or inspect.isclass(found)):
+        return False
+    try:
+        parameters = inspect.signature(found).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return all(p.default is not p.empty or p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def named_object(option: str, text: str) -> tuple[Any, str, Path | None]:
+    """Return the object that ``text`` names, its name, and the executed file, None for a module.
+
+    Raises InvalidInput if there is no such object. The message begins with the ``option`` that has the text.
+    """
+    where, _, name = text.rpartition(":")
+    file = Path(where) if where.endswith(".py") else None
+    try:
+        if file is not None:
+            module = run_file(file)
+        else:
+            importable_from(Path.cwd())
+            module = importlib.import_module(where)
+    except Exception as error:
+        problem = f"{option} {text}: importing {where!r} failed with {reason(error)}"
+        raise InvalidInput(problem, source=where, option=option_in(option)) from error
+    if not hasattr(module, name):
+        public = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
+        problem = f"{option} {text}: {where!r} has no {name!r}"
+        raise InvalidInput(
+            problem, source=where, option=option_in(option), remedy=f"It has: {', '.join(public) or 'nothing'}"
+        )
+    return getattr(module, name), name, file
+
+
+def run_file(path: Path) -> ModuleType:
+    """Run a Python file as a module. Like a script, it can import its neighbours.
+
+    Raises FileNotFoundError if there is no such file, and any error of the file.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    importable_from(path.resolve().parent)
+    # Use a fixed module name, so that a file called numpy.py replaces no other module. Register the module before
+    # running it, because dataclasses look it up.
+    spec = importlib.util.spec_from_file_location(MODULE_NAME, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[MODULE_NAME] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def importable_from(folder: Path) -> None:
+    """Let a user's code import the modules in this folder, after all others."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
