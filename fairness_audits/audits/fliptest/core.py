@@ -34,7 +34,7 @@ class People:
 
 
 Decide = Callable[[Array, Array], People]
-"""Function from points (n, d) and the positions (n,) of the people whose points or counterparts they are."""
+"""Function from points (n, d) to decisions about them; (n,) are the positions of the people whose points they are."""
 
 
 @dataclass(frozen=True)
@@ -194,9 +194,9 @@ def sizes_between_halves(
     people : People
         The n people of the group.
     moving : ndarray of shape (k,)
-        Columns that are transported. In all other columns, and in ``decide``, a counterpart is the person.
+        Columns that are transported. A counterpart keeps the person's values in all other columns.
     decide : callable
-        Decides about the counterparts.
+        Decides about counterparts (B * side, d), given the positions of their people in ``people``.
     most : int
         Largest number of people in a half.
     draws : int
@@ -212,8 +212,7 @@ def sizes_between_halves(
 
     """
     splits, side = halves(len(people.points), most, draws, rng), min(len(people.points) // 2, most)
-    splits = splits if side else []
-    if not splits:
+    if not splits or not side:
         return Sizes(*np.empty((2, 0), dtype=np.int64)), side
     source = np.concatenate([split.source for split in splits])
     matched = np.concatenate([split.target[_matched(people.points[:, moving], split)] for split in splits])
