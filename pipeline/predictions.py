@@ -1,4 +1,4 @@
-"""Scores of the rows of each repetition, for audits of P(y = 1 | x), and their tables at many thresholds at once."""
+"""Scores and decisions of classifiers, and tables at many thresholds at once."""
 
 from collections.abc import Sequence
 
@@ -34,6 +34,31 @@ def scores_of(dataset: Dataset, classifier: Classifier, side: Split) -> tuple[Ba
             option="classifier",
         )
     return batch, score
+
+
+def judged(classifier: Classifier, repetition: int, x: Array, coin: Array | None = None) -> tuple[Array, Array]:
+    """Compute scores and decisions h(x) of one ``repetition`` of a classifier of any architecture, for rows x (n, d).
+
+    The score (n,) is P(y = 1 | x) for an architecture with probabilities. For others, it is the number that the
+    decision compares with a threshold: a predicted outcome, or the decision value of a support vector machine. The
+    decision (n,), int64 in {0, 1}, is the classifier's own. With a ``coin`` (n,), uniform in [0, 1), it is 1 with
+    probability P(y = 1 | x). One evaluation gives both if the scores determine the decisions. Raises InvalidInput if
+    coins are given and the scores are not probabilities.
+    """
+    model = architecture(classifier.architecture)
+    own = {name: values[repetition : repetition + 1] for name, values in classifier.parameters.items()}
+    score = np.asarray(model.score(own, x[None])[0], dtype=float)
+    if coin is not None:
+        if not hasattr(model, "log_probabilities"):
+            raise InvalidInput(
+                f"a randomised decision needs probabilities, but the scores of {classifier.method!r} (architecture "
+                f"{classifier.architecture!r}) are none",
+                option="coin",
+                remedy="Audit its own decisions",
+            )
+        return score, (coin < score).astype(np.int64)
+    decision = model.decided(own, score[None]) if hasattr(model, "decided") else model.predict(own, x[None])
+    return score, np.asarray(decision[0], dtype=np.int64)
 
 
 def named_attributes(dataset: Dataset, names: Sequence[str] | None) -> list[str]:

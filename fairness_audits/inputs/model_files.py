@@ -180,7 +180,7 @@ def _pickled(path: Path, trust_pickle: bool, computing: Computing) -> Opened:
     try:
         return joblib.load(path), "pickled model"
     except Exception as error:
-        remedy = "A pickle needs the module that defines its class. Make this module importable, or pass path/to/file.py:name"
+        remedy = "A pickle needs the module of its class. Make the module importable, or pass path/to/file.py:name"
         raise _unopened(path, "cannot be unpickled", error, remedy) from error
 
 

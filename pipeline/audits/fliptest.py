@@ -13,12 +13,13 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fairness_audits.audits.fliptest.comparison import Comparison, compare
-from fairness_audits.audits.fliptest.flipsets import FLIPSETS, Flipsets, Judge, judged, sizes_between_halves, upper
-from fairness_audits.transport.quality import healthy, nearest_ks
+from fairness_audits.audits.fliptest.core import Decide, FlipTest, People, flip_test, sizes_between_halves
+from fairness_audits.audits.fliptest.flipsets import FLIPSETS, upper
+from fairness_audits.transport.quality import healthy
 from fairness_audits.validation import Checked, Count, Share, Size, one_of
 from fairness_audits.values import Array, Classifier, Dataset, Split, TransportMap
-from pipeline.counterparts import Mapped, directions, mapped
+from pipeline.counterparts import directions, mapped
+from pipeline.predictions import judged
 from pipeline.values import AuditResult
 
 EXACT = "exact"
@@ -83,7 +84,7 @@ def run(
     count = min(classifier.repetitions, transport.trials)
     streams = [rng.spawn(4) for rng in rngs[:count]]
     coins = [stream[0].random(len(dataset.label)) for stream in streams]
-    transported = np.isin(dataset.feature_names, transport.features)
+    transported = np.flatnonzero(np.isin(dataset.feature_names, transport.features))
     dealing = streams[0][3].spawn(2)
     rows: list[dict[str, Any]] = []
     arrays: dict[str, Array] = {"feature_names": np.array(dataset.feature_names)}
@@ -94,36 +95,36 @@ def run(
         flips = np.full((count, len(dataset.label)), -1, np.int8)
         shared = _shared([pair.rows for pair in pairs], len(dataset.label))
         for r, pair in enumerate(pairs):
-            judge = partial(_judge, classifier, r, config)
-            compared = _compared(judge, pair, coins[r], config)
-            flips[r, compared.rows] = compared.flips.decision != compared.flips.decision_image
-            comparison = compare(
-                compared.features,
-                compared.images,
-                compared.flips,
+            decide = partial(_decided, classifier, r, coins[r] if config.decision == "randomised" else None)
+            finite = np.isfinite(pair.images).all(axis=1)
+            own = pair.rows[finite]
+            people, others = decide(pair.features[finite], own), decide(pair.target, pair.target_rows)
+            found = flip_test(
+                people,
+                decide(pair.images[finite], own),
+                others,
+                moving=transported,
                 alpha=config.alpha,
                 bootstraps=config.bootstraps,
                 rngs=[streams[r][place]] * len(FLIPSETS),
-                moving=transported,
-                units=compared.units,
+                units=_units(np.concatenate([people.points, others.points]), config.units),
             )
-            measured = [
-                *group(compared, comparison, transported, shared[r]),
-                *reports(compared, comparison, dataset.feature_names),
-            ]
+            flips[r, own] = found.flips.either
+            measured = [*group(found, int((~finite).sum()), shared[r]), *reports(found, dataset.feature_names)]
             if r == 0 and config.noise_deals and transport.kind == EXACT:
-                measured += noise(compared, transported, judge, config, dealing[place - 1])
+                measured += noise(found, own, decide, config, dealing[place - 1])
             rows += [{"repetition": r, **where, **row} for row in measured]
             if r == 0:
-                arrays |= _arrays(compared, suffix)
+                arrays |= _arrays(found, own, suffix)
         if config.split == "test":
             test = np.broadcast_to(dataset.test[:count], (count, dataset.test.shape[1]))
             arrays[f"flips{suffix}"] = np.take_along_axis(flips, test, axis=1)
     return AuditResult.of("fliptest", dataset, classifier, rows, arrays, alpha=config.alpha)
 
 
-def _judge(classifier: Classifier, repetition: int, config: Config, x: Array, coin: Array) -> tuple[Array, Array]:
-    return judged(classifier, repetition, x, coin if config.decision == "randomised" else None)
+def _decided(classifier: Classifier, repetition: int, coins: Array | None, points: Array, rows: Array) -> People:
+    """Decide about points (n, d) of these ``rows`` (n,) of the data set, or of their counterparts."""
+    return People(points, *judged(classifier, repetition, points, None if coins is None else coins[rows]))
 
 
 def _shared(rows: Sequence[Array], people: int) -> list[float]:
@@ -133,52 +134,6 @@ def _shared(rows: Sequence[Array], people: int) -> list[float]:
     return [float((times[own] - 1).mean() / others) for own in rows]
 
 
-@dataclass(frozen=True)
-class Compared:
-    """One direction in one repetition: the n people with a finite image, and the m people of the other group.
-
-    ``rows`` and ``coins`` (n,), ``features`` and ``images`` (n, d), ``target`` (m, d); ``score``, ``score_image`` (n,)
-    and ``target_score`` (m,) beside the decisions ``flips`` and ``target_decision`` (m,); ``non_finite`` people are
-    left out. ``units`` (d,) are what mean shifts are ranked in.
-    """
-
-    rows: Array
-    coins: Array
-    features: Array
-    images: Array
-    target: Array
-    flips: Flipsets
-    target_decision: Array
-    score: Array
-    score_image: Array
-    target_score: Array
-    non_finite: int
-    units: Array
-
-
-def _compared(judge: Judge, pair: Mapped, coins: Array, config: Config) -> Compared:
-    """Decide about everyone; ``coins`` has one coin for each row of the data set."""
-    finite = np.isfinite(pair.images).all(axis=1)
-    rows, features, images = pair.rows[finite], pair.features[finite], pair.images[finite]
-    score, decision = judge(features, coins[rows])
-    score_image, decision_image = judge(images, coins[rows])
-    target_score, target_decision = judge(pair.target, coins[pair.target_rows])
-    return Compared(
-        rows=rows,
-        coins=coins[rows],
-        features=features,
-        images=images,
-        target=pair.target,
-        flips=Flipsets(decision, decision_image),
-        target_decision=target_decision,
-        score=score,
-        score_image=score_image,
-        target_score=target_score,
-        non_finite=int((~finite).sum()),
-        units=_units(np.concatenate([features, pair.target]), config.units),
-    )
-
-
 def _units(people: Array, units: str) -> Array:
     """Return the units of mean shifts, (d,): ones, or standard deviations of features that are not 0/1 or constant."""
     deviation = people.std(axis=0)
@@ -186,75 +141,77 @@ def _units(people: Array, units: str) -> Array:
     return np.where(plain, 1.0, deviation)
 
 
-def _arrays(compared: Compared, suffix: str) -> dict[str, Array]:
+def _arrays(found: FlipTest, rows: Array, suffix: str) -> dict[str, Array]:
     """Return the arrays of the first repetition for the figures."""
-    names = ("rows", "features", "images", "decision", "decision_image", "score", "score_image", "target_features")
-    known = {**vars(compared), **vars(compared.flips), "target_features": compared.target}
-    arrays = {f"{name}{suffix}": known[name] for name in (*names, "target_score")}
-    return arrays if suffix else {**arrays, "units": compared.units}
+    people, images, target = found.people, found.counterparts, found.target
+    arrays = {"rows": rows, "features": people.points, "images": images.points}
+    arrays |= {"decision": people.decision, "decision_image": images.decision}
+    arrays |= {"score": people.score, "score_image": images.score}
+    arrays |= {"target_features": target.points, "target_score": target.score}
+    return {f"{name}{suffix}": values for name, values in arrays.items()} | ({} if suffix else {"units": found.units})
 
 
 def _row(statistic: str, value: float, flipset: str = "", feature: str = "") -> dict[str, Any]:
     return {"flipset": flipset, "feature": feature, "statistic": statistic, "value": float(value)}
 
 
-def group(compared: Compared, comparison: Comparison, transported: Array, shared: float) -> Iterator[dict[str, Any]]:
+def group(found: FlipTest, non_finite: int, shared: float) -> Iterator[dict[str, Any]]:
     """Return rows about the whole group and the sizes of its flipsets."""
-    flips, n = compared.flips, len(compared.rows)
-    furthest = nearest_ks(compared.target[:, transported], compared.images[:, transported]).max() if n else np.nan
-    intervals = comparison.intervals
+    flips, intervals, n, furthest = found.flips, found.intervals, len(found.people.points), found.nearest_ks.max()
     group = {
         "n_source": n,
-        "n_target": len(compared.target),
+        "n_target": len(found.target.points),
         "positives_source": flips.eligible["positive"],
-        "positives_target": compared.target_decision.sum(),
+        "positives_target": found.target.decision.sum(),
         "positives_image": flips.decision_image.sum(),
         "net": flips.net,
         "net_ci_low": intervals.net[0],
         "net_ci_high": intervals.net[1],
-        "non_finite": compared.non_finite,
+        "non_finite": non_finite,
         "shared": shared,
         "ks": furthest,
-        "healthy": n > 0 and healthy(np.array([furthest])),
+        "healthy": healthy(np.array([furthest])),
     }
     yield from (_row(name, value) for name, value in group.items())
     for name, size in flips.sizes.items():
         low, high = getattr(intervals, name)
-        found = {
+        sizes = {
             "size": size,
             "size_ci_low": low,
             "size_ci_high": high,
             "share": size / n if n else np.nan,
             "of": flips.eligible[name],
         }
-        yield from (_row(key, value, name) for key, value in found.items())
+        yield from (_row(key, value, name) for key, value in sizes.items())
 
 
-def reports(compared: Compared, comparison: Comparison, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+def reports(found: FlipTest, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Return rows by feature, for the whole group and for the transparency report of each flipset."""
-    shift = compared.features - compared.images
+    shift = found.people.points - found.counterparts.points
     with np.errstate(invalid="ignore"):
         whole = {
             "mean_shift": shift.sum(axis=0) / len(shift),
             "mean_sign": np.sign(shift).sum(axis=0) / len(shift),
-            "feature_mean": compared.features.sum(axis=0) / len(shift),
+            "feature_mean": found.people.points.sum(axis=0) / len(shift),
         }
-    by_flipset = {name: vars(report) for name, report in comparison.reports.items()}
+    by_flipset = {name: vars(report) for name, report in found.reports.items()}
     for flipset, statistics in {"": whole, **by_flipset}.items():
         for statistic, values in statistics.items():
             yield from (_row(statistic, value, flipset, name) for name, value in zip(names, values, strict=True))
 
 
 def noise(
-    compared: Compared, transported: Array, judge: Judge, config: Config, rng: np.random.Generator
+    found: FlipTest, rows: Array, decide: Decide, config: Config, rng: np.random.Generator
 ) -> Iterator[dict[str, Any]]:
-    """Return rows about the flipsets between random halves of the group."""
-    n, limits = len(compared.rows), (config.noise_people, config.noise_deals)
-    found, side = sizes_between_halves(compared.features, compared.coins, transported, judge, *limits, rng)
+    """Return rows about the flipsets between random halves of the group, who are these ``rows`` (n,)."""
+    n, limits = len(found.people.points), (config.noise_people, config.noise_deals)
+    floor, side = sizes_between_halves(
+        found.people, found.moving, lambda points, whom: decide(points, rows[whom]), *limits, rng
+    )
     if not side:
         return
     yield _row("noise_people", side)
     for name in FLIPSETS:
-        sizes = getattr(found, name)
+        sizes = getattr(floor, name)
         yield _row("noise_size", n * sizes.mean() / side, name)
         yield _row("noise_size_upper", n * upper(sizes, config.alpha) / side, name)

@@ -23,10 +23,10 @@ from typing import Annotated, Any, Literal, NamedTuple, cast
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from fairness_audits.audits.fliptest.flipsets import judged
 from fairness_audits.errors import InvalidInput
 from fairness_audits.validation import Checked, Share, Size, at_least, one_of
 from fairness_audits.values import Array, Classifier, Dataset, Split
+from pipeline.predictions import judged
 from pipeline.values import AuditResult
 
 ROOT = "all rows"

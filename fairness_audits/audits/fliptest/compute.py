@@ -18,8 +18,8 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from fairness_audits.audits.fliptest.comparison import Comparison, compare
-from fairness_audits.audits.fliptest.flipsets import FLIPSETS, Flipsets, RandomSplit, SplitSizes, random_splits
+from fairness_audits.audits.fliptest.core import FlipTest, People, distances, flip_test, noise_floor
+from fairness_audits.audits.fliptest.flipsets import FLIPSETS, Flipsets, RandomSplit, Sizes, random_splits
 from fairness_audits.audits.fliptest.maps import REFITTED, Kind
 from fairness_audits.audits.fliptest.model import Decider, Trial
 from fairness_audits.audits.fliptest.people import Group, Groups
@@ -31,7 +31,7 @@ from fairness_audits.messages import unlike
 from fairness_audits.progress import progress_bar, track
 from fairness_audits.results.formats import plural
 from fairness_audits.seeds import generators
-from fairness_audits.transport.quality import WORST_HEALTHY_KS, chance_ks, healthy, ks, mean_distance, unseen
+from fairness_audits.transport.quality import WORST_HEALTHY_KS, chance_ks, healthy, mean_distance, unseen
 from fairness_audits.values import Array
 
 HELD_OUT = 2000
@@ -94,31 +94,28 @@ def null_of(
     splits: Sequence[RandomSplit],
     images: Sequence[Array],
     people: int,
-) -> SplitSizes:
+) -> Sizes:
     """Return the flipsets of each split of ``everyone``; the source people have the ``images`` (n, k).
 
     People without an image are left out. Sizes are the shares in a split times ``people``, whatever the size of the
     split.
     """
-    points, decision, flips = space.points(everyone), model.decisions(everyone), []
-    for split, image in track("evaluating random splits", list(zip(splits, images, strict=True))):
+    points, decision = space.points(everyone), model.decisions(everyone)
+    decided = np.full((len(splits), len(splits[0].source)), -1)
+    for own, split, image in zip(decided, track("evaluating random splits", splits), images, strict=True):
         finite = np.isfinite(image).all(axis=1)
         found = counterparts(space, image[finite], Group("", everyone.iloc[split.target], None), points[split.target])
-        flips.append(Flipsets(decision[split.source[finite]], model.decisions(found.frame)))
-    sizes = SplitSizes.of(flips)
-    share = people / len(splits[0].source)
-    return sizes if share == 1 else SplitSizes(sizes.positive * share, sizes.negative * share)
+        own[finite] = model.decisions(found.frame)
+    return noise_floor(decision, splits, decided).scaled(people / decided.shape[1])
 
 
 @dataclass(frozen=True)
 class Quality:
     """How close the counterparts are to the target group, and how far they are from the people.
 
-    ``ks`` is the Kolmogorov-Smirnov distance of each moving column and of the model's score. Under a perfect map the
-    score has the target group's distribution, so its distance also reflects dependence between columns. ``distance`` is
-    the mean L1 distance between people and counterparts in the space of the map. ``unseen`` are columns whose
-    differences are lost in rounding and in the optimality gap of the costs. Counterparts are arbitrary in these
-    columns.
+    ``ks`` are the :func:`~fairness_audits.audits.fliptest.core.distances` by name. ``distance`` is the mean L1 distance
+    between people and counterparts in the space of the map. ``unseen`` are columns whose differences are lost in
+    rounding and in the optimality gap of the costs. Counterparts are arbitrary in these columns.
     """
 
     ks: Mapping[str, float]
@@ -133,7 +130,7 @@ class Quality:
 
 @dataclass(frozen=True)
 class Direction:
-    """People of ``source`` with ``points`` (n, d) of the ``space``, ``score`` and ``decision`` (n,), and of ``target``.
+    """The ``people`` of the group ``source`` and the ``targets`` of the group ``target``, with points of the ``space``.
 
     It does not hold the model, which results must not keep.
     """
@@ -143,21 +140,17 @@ class Direction:
     options: Settings
     source: Group
     target: Group
-    points: Array
-    target_points: Array
-    score: Array
-    target_score: Array
-    decision: Array
-    target_decision: Array
+    people: People
+    targets: People
 
     @property
     def sides(self) -> tuple[Array, Array]:
         """Return the people of both groups as a map sees them, (n, k) and (m, k)."""
-        return self.space.to_map(self.points), self.space.to_map(self.target_points)
+        return self.space.to_map(self.people.points), self.space.to_map(self.targets.points)
 
     def counterparts(self, images: Array) -> Counterparts:
         """Return the counterparts of people with finite ``images``."""
-        return counterparts(self.space, images, self.target, self.target_points)
+        return counterparts(self.space, images, self.target, self.targets.points)
 
     def rngs(self, what: str, count: int = 1) -> tuple[np.random.Generator, ...]:
         """Return generators keyed by purpose, so that no result depends on which other results are requested."""
@@ -179,19 +172,18 @@ class AttributeAlone:
 class DirectionResult:
     """The findings in one direction.
 
-    ``people`` (n,) are the indices of people with a finite image. ``counterparts``, their ``score_image`` (n,) and the
-    ``comparison`` have the same order. ``facts`` are the map's own report on its fit. ``refits`` and ``alone`` cover
-    all people of the direction.
+    ``mapped`` (n,) are the indices of people with a finite image. ``counterparts`` and the people of ``found`` have the
+    same order. ``facts`` are the map's own report on its fit. ``refits`` and ``alone`` cover all people of the
+    direction.
     """
 
     direction: Direction
-    people: Array
+    mapped: Array
     counterparts: Counterparts
-    score_image: Array
-    comparison: Comparison
+    found: FlipTest
     quality: Quality
     facts: Mapping[str, float]
-    null: SplitSizes | None
+    null: Sizes | None
     refits: Refits | None
     alone: AttributeAlone
 
@@ -244,7 +236,8 @@ def held_out(directions: Sequence[Direction], model: Decider, kind: Kind) -> Hel
     for direction in directions:
         (rng,), (fitting,) = (direction.rngs(what) for what in ("halves", "held_out"))
         halves = []
-        for n in (len(direction.points), len(direction.target_points)):
+        for side in (direction.people, direction.targets):
+            n = len(side.points)
             size = min(n // 2, HELD_OUT)
             halves.append(np.split(rng.permutation(n)[: 2 * size], 2))
         (some, others), (there, elsewhere) = halves
@@ -259,32 +252,23 @@ def held_out(directions: Sequence[Direction], model: Decider, kind: Kind) -> Hel
         finite = np.isfinite(images).all(axis=1)
         if not finite.any():
             return HeldOut(np.inf, limit)
-        found = counterparts(direction.space, images[finite], near, direction.target_points[there])
+        found = counterparts(direction.space, images[finite], near, direction.targets.points[there])
         score = model.scores(found.frame.set_axis(direction.source.rows[others[finite]]))
-        real = direction.target_points[elsewhere], direction.target_score[elsewhere]
-        distances = _distances(direction.space, *real, found.points, score)
+        off = distances(direction.targets.at(elsewhere), found.points, score, direction.space.moving)
         sizes = (len(some), len(there), int(finite.sum()), len(elsewhere))
-        worst, limit = max(worst, *distances.values()), max(limit, chance_ks(sizes, len(distances), CHANCE))
+        worst, limit = max(worst, *off), max(limit, chance_ks(sizes, len(off), CHANCE))
     return HeldOut(worst, limit)
-
-
-def _distances(space: Space, target: Array, target_score: Array, points: Array, score: Array) -> dict[str, float]:
-    """Return the Kolmogorov-Smirnov distance of each moving column, and of the score, to the target group."""
-    columns = ks(space.to_map(target), space.to_map(points))
-    named = dict(zip((space.labels[place] for place in space.moving), columns.tolist(), strict=True))
-    return {**named, unlike(SCORE, named, "output"): float(ks(target_score[:, None], score[:, None])[0])}
 
 
 def directions(groups: Groups, space: Space, trial: Trial, options: Settings) -> list[Direction]:
     """Return the requested directions; the ``trial`` covers the source group, then the target group."""
     source, target = groups.source, groups.target
-    here, there = (space.points(group.features) for group in (source, target))
-    (score, other), (decision, others) = (np.split(all_, [len(here)]) for all_ in (trial.scores, trial.decisions))
-    how = space, options
-    found = [Direction("forward", *how, source, target, here, there, score, other, decision, others)]
-    if options.reverse:
-        found.append(Direction("reverse", *how, target, source, there, here, other, score, others, decision))
-    return found
+    everyone = People(
+        np.concatenate([space.points(one.features) for one in (source, target)]), trial.scores, trial.decisions
+    )
+    here, there = (everyone.at(place) for place in np.split(np.arange(len(everyone.points)), [len(source.rows)]))
+    found = [Direction("forward", space, options, source, target, here, there)]
+    return [*found, Direction("reverse", space, options, target, source, there, here)] if options.reverse else found
 
 
 def gather(
@@ -311,7 +295,7 @@ def gather(
         null = None
         if random:
             alike = as_source(direction.space, direction.source.features, direction.target.features)
-            dealt, people = images[first + 1 : first + 1 + null_draws], len(direction.points)
+            dealt, people = images[first + 1 : first + 1 + null_draws], len(direction.people.points)
             null = null_of(direction.space, model, alike, random, dealt, people)
         again = refitted(direction, model, kind, refits) if refits else None
         results.append(_measured(direction, images[first], model, kind, facts, null, again))
@@ -336,19 +320,19 @@ def refitted(direction: Direction, model: Decider, kind: Kind, refits: int) -> R
                 matches = direction.counterparts(images[people]).frame
                 found[r, people] = model.decisions(matches.set_axis(direction.source.rows[people]))
             step()
-    return Refits(direction.decision, found, direction.options.held_share)
+    return Refits(direction.people.decision, found, direction.options.held_share)
 
 
 def attribute_alone(direction: Direction, model: Decider) -> AttributeAlone:
     """Evaluate the model on the people with the target group's values in the columns that name the group."""
-    frame, target = direction.source.features, direction.target.features
+    frame, target, own = direction.source.features, direction.target.features, direction.people.decision
     columns = tuple(name for name in direction.space.unmoved if not _same(frame[name].iloc[0], target[name].iloc[0]))
     if not columns:
-        return AttributeAlone(columns, Flipsets(direction.decision, direction.decision))
+        return AttributeAlone(columns, Flipsets(own, own))
     changed = frame.copy()
     for name in columns:
         changed[name] = target[name].iloc[:1].repeat(len(frame)).set_axis(frame.index)
-    return AttributeAlone(columns, Flipsets(direction.decision, model.decisions(changed)))
+    return AttributeAlone(columns, Flipsets(own, model.decisions(changed)))
 
 
 def _same(one: object, other: object) -> bool:
@@ -362,41 +346,38 @@ def _measured(
     model: Decider,
     kind: Kind,
     facts: Mapping[str, float],
-    null: SplitSizes | None,
+    null: Sizes | None,
     refits: Refits | None,
 ) -> DirectionResult:
     """Compute the decisions about people and counterparts, and everything derived from them."""
-    space, people = direction.space, np.flatnonzero(np.isfinite(images).all(axis=1))
-    if not len(people):
+    space, mapped = direction.space, np.flatnonzero(np.isfinite(images).all(axis=1))
+    if not len(mapped):
         problem = f"the map has no finite image for any row of {direction.source.level}, so its fit failed"
         raise InvalidInput(problem, option="map", remedy="Try --map=exact")
-    points, found = direction.points[people], direction.counterparts(images[people])
-    images_of = found.frame.set_axis(direction.source.rows[people])
-    score_image = model.scores(images_of)
-    flips = Flipsets(direction.decision[people], model.decisions(images_of, score_image))
+    people, matches = direction.people.at(mapped), direction.counterparts(images[mapped])
+    frame = matches.frame.set_axis(direction.source.rows[mapped])
+    score = model.scores(frame)
     (rng,) = direction.rngs("intervals")
-    moving = np.isin(np.arange(points.shape[1]), space.moving)
-    # Measure the map's quality in the space in which it was fitted.
-    own, mapped = (space.to_map(side) for side in (points, found.points))
-    distances = _distances(space, direction.target_points, direction.target_score, found.points, score_image)
+    found = flip_test(
+        people,
+        People(matches.points, score, model.decisions(frame, score)),
+        direction.targets,
+        moving=space.moving,
+        alpha=direction.options.alpha,
+        bootstraps=BOOTSTRAPS,
+        rngs=rng.spawn(len(FLIPSETS)),
+    )
+    # Measure how far the map moves people in the space in which it was fitted.
+    moved = mean_distance(space.to_map(people.points), space.to_map(matches.points), "l1")
     lost = unseen(*direction.sides, getattr(kind.config, "cost", "squared_l1"), max(facts.get("gap", 0.0), 0.0))
-    columns = tuple(space.labels[place] for place in np.asarray(space.moving)[lost])
-    quality = Quality(distances, mean_distance(own, mapped, "l1"), columns)
+    labels = [space.labels[place] for place in space.moving]
+    named = dict(zip((*labels, unlike(SCORE, labels, "output")), found.ks.tolist(), strict=True))
     return DirectionResult(
         direction=direction,
-        people=people,
-        counterparts=found,
-        score_image=score_image,
-        comparison=compare(
-            points,
-            found.points,
-            flips,
-            alpha=direction.options.alpha,
-            bootstraps=BOOTSTRAPS,
-            rngs=rng.spawn(len(FLIPSETS)),
-            moving=moving,
-        ),
-        quality=quality,
+        mapped=mapped,
+        counterparts=matches,
+        found=found,
+        quality=Quality(named, moved, tuple(np.array(labels)[lost].tolist())),
         facts=facts,
         null=null,
         refits=refits,

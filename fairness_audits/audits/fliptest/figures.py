@@ -33,12 +33,12 @@ def marginals(side: DirectionResult) -> Figure:
     """
     # Use the units in which the data came.
     space = side.direction.space
-    points = side.direction.points[side.people] * space.each("scale") + space.each("shift")
+    points = side.found.people.points * space.each("scale") + space.each("shift")
     groups = [bars.Group(f"all {side.direction.source.level}", points, FLIPSET_COLORS[""])]
     for name in _present(side):
-        members = points[getattr(side.comparison.flips, name)]
+        members = points[getattr(side.found.flips, name)]
         groups.append(bars.Group(f"{name} flipset", members, FLIPSET_COLORS[name], name, DASHES[name]))
-    best = np.fmin(*(report.rank_mean for report in side.comparison.reports.values()))
+    best = np.fmin(*(report.rank_mean for report in side.found.reports.values()))
     leading = [column for column in np.argsort(best, kind="stable") if column in space.moving][:PANELS]
     across = min(ACROSS, len(leading))
     down = -(-len(leading) // across)
@@ -71,19 +71,19 @@ def transparency(side: DirectionResult) -> Figure:
         bars.draw(axes, lines, ranking, FLIPSET_COLORS[name])
         axes.set_xlabel(MEASURES[ranking])
         if place % len(MEASURES) == 0:
-            size = int(getattr(side.comparison.flips, name).sum())
+            size = int(getattr(side.found.flips, name).sum())
             axes.set_title(f"{name} flipset ({size:,})", loc="left", fontweight="bold")
     drawn.legend(handles=bars.handles(every), loc="outside upper left", ncols=4)
     return drawn
 
 
 def _present(side: DirectionResult) -> list[str]:
-    return [name for name in FLIPSETS if getattr(side.comparison.flips, name).any()]
+    return [name for name in FLIPSETS if getattr(side.found.flips, name).any()]
 
 
 def _lines(side: DirectionResult, flipset: str, ranking: str) -> list[Line]:
     """Return one ranking of a flipset's report, the first line first."""
-    report, space = side.comparison.reports[flipset], side.direction.space
+    report, space = side.found.reports[flipset], side.direction.space
     scale = space.each("scale")
     rank = getattr(report, RANKS[ranking])
     value, low, high = (getattr(report, f"{ranking}{end}") for end in ("", "_ci_low", "_ci_high"))

@@ -20,18 +20,12 @@ audited data and model. With the sizes S_1, ..., S_B of B splits,
 p is the p-value of an observed size S. One more split exceeds u with probability at most alpha. With alpha = .05 and 19
 splits, u is the largest size. With fewer than 1 / alpha - 1 splits, u does not exist.
 
-Exact transport between two halves of one group is an assignment, which takes milliseconds for a few hundred people
-(:func:`sizes_between_halves`). A learned map would need training for each split, so the audit has no such floor for
-learned maps. With fewer people, counterparts are further apart and more people flip. If a half is smaller than the
-audited group, the floor is therefore too high rather than too low.
-
 Source: Black et al. 2020, Definition 1 and Proposition 2.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -39,9 +33,7 @@ import numpy as np
 
 from fairness_audits.audits.permutation.monte_carlo import monte_carlo_p
 from fairness_audits.errors import InvalidInput
-from fairness_audits.models import architecture
-from fairness_audits.transport.cost import cost_matrix
-from fairness_audits.values import Array, Classifier
+from fairness_audits.values import Array
 
 FLIPSETS: tuple[Literal["positive", "negative"], ...] = ("positive", "negative")
 ROUNDING = 1e-6
@@ -102,38 +94,6 @@ class Flipsets:
         return {"positive": favoured, "negative": len(self.decision) - favoured}
 
 
-def judged(classifier: Classifier, repetition: int, x: Array, coin: Array | None = None) -> tuple[Array, Array]:
-    """Compute scores and decisions h(x) of one ``repetition`` of a classifier of any architecture, for rows x (n, d).
-
-    The score (n,) is P(y = 1 | x) for an architecture with probabilities. For others, it is the number that the
-    decision compares with a threshold: a predicted outcome, or the decision value of a support vector machine. The
-    decision (n,), int64 in {0, 1}, is the classifier's own. With a ``coin`` (n,), uniform in [0, 1), it is 1 with
-    probability P(y = 1 | x). One evaluation gives both if the scores determine the decisions. Raises InvalidInput if
-    coins are given and the scores are not probabilities.
-    """
-    model = architecture(classifier.architecture)
-    own = {name: values[repetition : repetition + 1] for name, values in classifier.parameters.items()}
-    score = np.asarray(model.score(own, x[None])[0], dtype=float)
-    if coin is not None:
-        if not hasattr(model, "log_probabilities"):
-            raise InvalidInput(
-                f"a randomised decision needs probabilities, but the scores of {classifier.method!r} (architecture "
-                f"{classifier.architecture!r}) are none",
-                option="coin",
-                remedy="Audit its own decisions",
-            )
-        return score, (coin < score).astype(np.int64)
-    decision = model.decided(own, score[None]) if hasattr(model, "decided") else model.predict(own, x[None])
-    return score, np.asarray(decision[0], dtype=np.int64)
-
-
-COST = "squared_l1"
-"""Cost of the paper, and default cost of the maps that are compared with the floor."""
-
-Judge = Callable[[Array, Array], tuple[Array, Array]]
-"""Function from features (n, d) and a coin for each person (n,) to scores and decisions, (n,) each."""
-
-
 @dataclass(frozen=True)
 class RandomSplit:
     """People split into two groups: positions (n,) and (m,) among all people."""
@@ -143,17 +103,23 @@ class RandomSplit:
 
 
 @dataclass(frozen=True)
-class SplitSizes:
-    """Flipset sizes of B splits, (B,) each."""
+class Sizes:
+    """Flipset sizes of B maps, (B,) each."""
 
     positive: Array
     negative: Array
 
     @classmethod
-    def of(cls, flips: Sequence[Flipsets]) -> SplitSizes:
-        """Return the flipset sizes of each split."""
-        sizes = [[one.sizes[name] for name in FLIPSETS] for one in flips]
-        return cls(*np.array(sizes, dtype=np.int64).reshape(-1, 2).T)
+    def of(cls, decision: Array, image_decision: Array) -> Sizes:
+        """Count from decisions about people, (B, n) or (n,), and about their counterparts, (B, n).
+
+        A counterpart's decision is -1 if a map has no finite image of the person, who then does not flip.
+        """
+        return cls(*(((decision == own) & (image_decision == 1 - own)).sum(axis=-1) for own in (1, 0)))
+
+    def scaled(self, share: float) -> Sizes:
+        """Return the sizes in groups that are ``share`` times as large, which may be fractions."""
+        return self if share == 1 else Sizes(self.positive * share, self.negative * share)
 
     @property
     def either(self) -> Array:
@@ -207,32 +173,3 @@ def upper(sizes: Array, alpha: float) -> float:
     """
     place = math.ceil((1 - alpha) * (len(sizes) + 1) - 1e-9)
     return float(np.sort(sizes)[place - 1]) if place <= len(sizes) else float("nan")
-
-
-def sizes_between_halves(
-    features: Array, coins: Array, transported: Array, judge: Judge, most: int, draws: int, rng: np.random.Generator
-) -> tuple[SplitSizes, int]:
-    """Return the flipset sizes of each of ``draws`` splits of these people (n, d), and the number of people on a side.
-
-    A side has at most ``most`` people. Columns that are not ``transported`` (d,) keep their values. Without people on a
-    side there are no sizes.
-    """
-    splits = halves(len(features), most, draws, rng)
-    side = min(len(features) // 2, most)
-    if not splits or not side:
-        return SplitSizes.of([]), side
-    people = np.concatenate([features[split.source] for split in splits])
-    coin = np.concatenate([coins[split.source] for split in splits])
-    counterparts = people.copy()
-    matched = np.concatenate([split.target[_matched(features[:, transported], split)] for split in splits])
-    counterparts[:, transported] = features[matched][:, transported]
-    decided = (judge(rows, coin)[1].reshape(len(splits), side) for rows in (people, counterparts))
-    return SplitSizes.of([Flipsets(own, other) for own, other in zip(*decided, strict=True)]), side
-
-
-def _matched(moving: Array, split: RandomSplit) -> Array:
-    """Solve exact transport: return the partner (side,) in the other half of each person, at the least total cost."""
-    from scipy.optimize import linear_sum_assignment
-
-    _, partner = linear_sum_assignment(cost_matrix(moving[split.source], moving[split.target], COST))
-    return np.asarray(partner)

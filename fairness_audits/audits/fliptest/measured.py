@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from fairness_audits.audits.fliptest.compute import NOISE_PEOPLE, DirectionResult
-from fairness_audits.audits.fliptest.flipsets import FLIPSETS, Flipsets, SplitSizes
+from fairness_audits.audits.fliptest.flipsets import FLIPSETS, Flipsets, Sizes
 from fairness_audits.audits.fliptest.refits import Refits
 from fairness_audits.audits.fliptest.space import Space
 from fairness_audits.audits.fliptest.transparency import TransparencyReport, standing
@@ -22,7 +22,7 @@ LINE = (
 
 
 def result(side: DirectionResult, label: str = "") -> dict[str, Any]:
-    alpha, flips, n = side.direction.options.alpha, side.comparison.flips, len(side.people)
+    alpha, flips, n = side.direction.options.alpha, side.found.flips, len(side.mapped)
     quality = side.quality
     found = plain(
         {
@@ -30,27 +30,27 @@ def result(side: DirectionResult, label: str = "") -> dict[str, Any]:
             "source": side.direction.source.level,
             "target": side.direction.target.level,
             "n_source": n,
-            "n_target": len(side.direction.target_decision),
-            "non_finite": len(side.direction.points) - n,
+            "n_target": len(side.found.target.decision),
+            "non_finite": len(side.direction.source.rows) - n,
             "positives": {
                 "source": flips.eligible["positive"],
-                "target": side.direction.target_decision.sum(),
+                "target": side.found.target.decision.sum(),
                 "counterparts": flips.decision_image.sum(),
             },
             "flipsets": {
                 name: {
                     "size": size,
-                    "interval": getattr(side.comparison.intervals, name),
+                    "interval": getattr(side.found.intervals, name),
                     "share": size / n,
                     "of": flips.eligible[name],
                 }
                 for name, size in flips.sizes.items()
             },
-            "net": {"size": flips.net, "interval": side.comparison.intervals.net, "share": flips.net / n},
+            "net": {"size": flips.net, "interval": side.found.intervals.net, "share": flips.net / n},
             "noise": None if side.null is None else noise(side.null, flips, alpha),
             "refits": None if side.refits is None else refitted(side.refits),
             "attribute_alone": {"columns": list(side.alone.columns), **side.alone.flips.sizes},
-            "transparency": {name: lines(side.comparison.reports[name], side.direction.space) for name in FLIPSETS},
+            "transparency": {name: lines(side.found.reports[name], side.direction.space) for name in FLIPSETS},
             "map": {
                 "healthy": quality.healthy,
                 "worst_ks": max(quality.ks.values()),
@@ -65,7 +65,7 @@ def result(side: DirectionResult, label: str = "") -> dict[str, Any]:
     return {**found, "sentence": sentence(found, label)}
 
 
-def noise(null: SplitSizes, flips: Flipsets, alpha: float) -> dict[str, Any]:
+def noise(null: Sizes, flips: Flipsets, alpha: float) -> dict[str, Any]:
     """Return the flipsets of random groups, and whether the observed flipsets are larger at level alpha.
 
     There are two tests, of the number of people and of the net size. The adjusted p-values are Bonferroni-corrected for
@@ -98,7 +98,7 @@ def refitted(refits: Refits) -> dict[str, Any]:
         "needed": refits.needed,
         "held": refits.counted(refits.holds),
         "ever": refits.counted(refits.ever),
-        "range": {name: [sizes[name].min(), sizes[name].max()] for name in FLIPSETS},
+        "range": {name: [getattr(sizes, name).min(), getattr(sizes, name).max()] for name in FLIPSETS},
     }
 
 
@@ -184,9 +184,9 @@ def flipsets(sides: Sequence[DirectionResult]) -> pd.DataFrame:
     """
     parts = []
     for side in sides:
-        members = np.flatnonzero(side.comparison.flips.either)
-        members = members[np.argsort(side.direction.source.rows[side.people[members]])]
-        people = side.people[members]
+        members = np.flatnonzero(side.found.flips.either)
+        members = members[np.argsort(side.direction.source.rows[side.mapped[members]])]
+        people = side.mapped[members]
         person = side.counterparts.person[members]
         columns: dict[str, Any] = {
             "audit_direction": side.direction.name,
@@ -196,11 +196,11 @@ def flipsets(sides: Sequence[DirectionResult]) -> pd.DataFrame:
         if side.direction.source.ids is not None:
             columns["audit_id"] = side.direction.source.ids[people]
         columns |= {
-            "audit_flipset": np.where(side.comparison.flips.positive[members], *FLIPSETS),
-            "audit_score": side.direction.score[people],
-            "audit_decision": side.comparison.flips.decision[members],
-            "audit_counterpart_score": side.score_image[members],
-            "audit_counterpart_decision": side.comparison.flips.decision_image[members],
+            "audit_flipset": np.where(side.found.flips.positive[members], *FLIPSETS),
+            "audit_score": side.found.people.score[members],
+            "audit_decision": side.found.flips.decision[members],
+            "audit_counterpart_score": side.found.counterparts.score[members],
+            "audit_counterpart_decision": side.found.flips.decision_image[members],
             "audit_counterpart_row": pd.Series(person, dtype="Int64").mask(person < 0).array,
         }
         if side.refits is not None:
@@ -223,14 +223,14 @@ def everybody(sides: Sequence[DirectionResult]) -> pd.DataFrame:
     """
     parts = []
     for side in sides:
-        direction, flipset = side.direction, np.full(len(side.direction.points), "", dtype=object)
+        direction, flipset = side.direction, np.full(len(side.direction.source.rows), "", dtype=object)
         for name in FLIPSETS:
-            flipset[side.people[getattr(side.comparison.flips, name)]] = name
+            flipset[side.mapped[getattr(side.found.flips, name)]] = name
         columns: dict[str, Any] = {"direction": direction.name, "group": direction.source.level}
         columns |= {"row": direction.source.rows}
         if direction.source.ids is not None:
             columns["id"] = direction.source.ids
-        columns |= {"score": direction.score, "decision": direction.decision, "flipset": flipset}
+        columns |= {"score": direction.people.score, "decision": direction.people.decision, "flipset": flipset}
         if side.refits is not None:
             columns |= {"counterparts_positive": side.refits.favoured, "share": side.refits.share}
             columns |= {"holds": side.refits.holds}

@@ -12,9 +12,8 @@ at least a stated share.
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
-from fairness_audits.audits.fliptest.flipsets import FLIPSETS
+from fairness_audits.audits.fliptest.flipsets import FLIPSETS, Sizes
 from fairness_audits.values import Array
 
 
@@ -71,10 +70,9 @@ class Refits:
         return self.flips > 0
 
     @property
-    def sizes(self) -> dict[Literal["positive", "negative"], Array]:
-        """Return the flipset sizes in each map, (R,) by name."""
-        differ = (self.image_decisions >= 0) & (self.image_decisions != self.decision)
-        return {name: differ[:, self.decision == own].sum(axis=1) for name, own in zip(FLIPSETS, (1, 0), strict=True)}
+    def sizes(self) -> Sizes:
+        """Return the flipset sizes in each map, (R,)."""
+        return Sizes.of(self.decision, self.image_decisions)
 
     def counted(self, people: Array) -> dict[str, int]:
         """Return how many of the ``people`` (n,) bool could be in each flipset, by name: those with its decision."""

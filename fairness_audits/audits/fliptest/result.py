@@ -164,7 +164,7 @@ def audited(settings: Settings, source: Source, model: Model) -> Result:
             "settings": dict(kind.settings),
         },
     }
-    flips = sides[0].comparison.flips
+    flips = sides[0].found.flips
     decided = len(np.unique(np.concatenate([flips.decision, flips.decision_image])))
     found = verdict(facts, decided, settings.alpha)
     return Result(
@@ -367,7 +367,7 @@ def conditions(sides: Sequence[DirectionResult], trial: Trial, settings: Setting
         worst = [f"{name} ({ks:.2f})" for name, ks in sorted(side.quality.ks.items()) if ks > WORST_HEALTHY_KS]
         known = {"where": f"from {source} to {target}", "target": target, "most": WORST_HEALTHY_KS}
         poor += [{**known, "named": listed(worst, SHOWN)}] if worst else []
-        missing = len(side.direction.points) - len(side.people)
+        missing = len(side.direction.source.rows) - len(side.mapped)
         lost += [{"missing": missing, "source": source}] if missing else []
     real = all(side.real for side in sides)
     snapped = (

@@ -11,19 +11,12 @@ from hypothesis import strategies as st
 
 import fairness_audits as fa
 from fairness_audits import models
-from fairness_audits.audits.fliptest.flipsets import (
-    Flipsets,
-    Judge,
-    SplitSizes,
-    halves,
-    judged,
-    random_splits,
-    sizes_between_halves,
-    upper,
-)
+from fairness_audits.audits.fliptest.core import Decide, People, noise_floor, sizes_between_halves
+from fairness_audits.audits.fliptest.flipsets import Flipsets, RandomSplit, Sizes, halves, random_splits, upper
 from fairness_audits.audits.fliptest.transparency import TransparencyReport, standing, transparency_report
 from fairness_audits.transport.plan import best_plan
 from fairness_audits.values import Array, Classifier
+from pipeline.predictions import judged
 from tests.attacks.builders import mixture, network
 from tests.audits.permutation.builders import near
 
@@ -162,13 +155,15 @@ def test_every_deal_gives_each_person_one_place() -> None:
     assert near(float(np.mean([0 in split.source for split in splits])), 3 / 8, 200)
 
 
-def between(
-    features: Array, decide: Judge, most: int, times: int, coins: Array | None = None, moved: Array | None = None
-) -> tuple[SplitSizes, int]:
-    """The flipsets between halves of people without coins, all of whose columns are moved unless said."""
+def seeded() -> np.random.Generator:
+    return np.random.default_rng(1)
+
+
+def between(features: Array, decide: Decide, most: int, times: int, moved: Array | None = None) -> tuple[Sizes, int]:
+    """The flipsets between halves of people, all of whose columns are moved unless said."""
     n, d = features.shape
-    coins, moved = np.zeros(n) if coins is None else coins, np.ones(d, bool) if moved is None else moved
-    return sizes_between_halves(features, coins, moved, decide, most, times, np.random.default_rng(1))
+    people = decide(features, np.arange(n))
+    return sizes_between_halves(people, np.arange(d) if moved is None else moved, decide, most, times, seeded())
 
 
 def test_halves_are_of_one_size_and_nobody_is_in_both() -> None:
@@ -181,7 +176,7 @@ def test_halves_are_of_one_size_and_nobody_is_in_both() -> None:
 
 
 def test_sizes_are_those_of_the_flipsets_and_the_p_value_counts_the_observed_groups_among_the_deals() -> None:
-    null = SplitSizes(np.array([1, 2, 0, 4]), np.array([1, 0, 0, 3]))
+    null = Sizes(np.array([1, 2, 0, 4]), np.array([1, 0, 0, 3]))
     np.testing.assert_array_equal(null.either, [2, 2, 0, 7])
     np.testing.assert_array_equal(null.net, [0, 2, 0, 1])
     assert null.p_value(null.either, 2) == 4 / 5
@@ -189,12 +184,12 @@ def test_sizes_are_those_of_the_flipsets_and_the_p_value_counts_the_observed_gro
     assert null.p_value(null.either, 8) == 1 / 5
     assert null.p_value(null.either, 0) == 1
     # Shares in splits of 500 times 390 people: 3 of 500 and 6 of 1000 are the same size.
-    scaled = np.array([50, 100]) * (390 / 500)
-    assert SplitSizes(scaled, 0 * scaled).p_value(np.nextafter(scaled, 0), 78) == 2 / 3
-    flips = [Flipsets(np.array([1, 1, 0, 0]), np.array(image)) for image in ([0, 0, 1, 0], [1, 1, 0, 0])]
-    found = SplitSizes.of(flips)
-    assert (found.positive.tolist(), found.negative.tolist()) == ([2, 0], [1, 0])
-    assert SplitSizes.of([]).either.tolist() == []
+    scaled = Sizes(np.array([50, 100]), np.zeros(2)).scaled(390 / 500).positive
+    assert Sizes(scaled, 0 * scaled).p_value(np.nextafter(scaled, 0), 78) == 2 / 3
+    splits = [RandomSplit(np.array(source), np.array([])) for source in ([4, 3, 2, 1], [1, 2, 3, 4])]
+    images = np.array([[0, 0, 1, 0], [0, -1, 0, -1]])
+    found = noise_floor(np.array([9, 0, 0, 1, 1]), splits, images)
+    assert (found.positive.tolist(), found.negative.tolist()) == ([2, 1], [1, 0])
 
 
 def test_the_upper_end_is_the_largest_of_nineteen_and_exceeded_as_rarely_as_promised() -> None:
@@ -207,15 +202,15 @@ def test_the_upper_end_is_the_largest_of_nineteen_and_exceeded_as_rarely_as_prom
     assert beyond == pytest.approx(0.05, abs=4 * np.sqrt(0.05 * 0.95 / 20_000))
 
 
-def above_zero(features: Array, coins: Array) -> tuple[Array, Array]:
-    return features[:, 0], (features[:, 0] > 0).astype(int)
+def above_zero(features: Array, _: Array) -> People:
+    return People(features, features[:, 0], (features[:, 0] > 0).astype(int))
 
 
 def test_along_a_line_the_halves_are_matched_in_order_and_one_person_has_none() -> None:
     features = np.random.default_rng(0).normal(size=(81, 1))
     found, side = between(features, above_zero, 30, 25)
     assert side == 30
-    for k, split in enumerate(halves(81, 30, 25, np.random.default_rng(1))):
+    for k, split in enumerate(halves(81, 30, 25, seeded())):
         own, other = (np.sort(features[end, 0]) > 0 for end in (split.source, split.target))
         assert found.positive[k] == (own > other).sum()
         assert found.negative[k] == (own < other).sum()
@@ -226,26 +221,26 @@ def test_along_a_line_the_halves_are_matched_in_order_and_one_person_has_none() 
 
 def test_matches_cost_no_more_than_exact_transport() -> None:
     """The people and the counterparts that are decided about are at the distance of the best plan."""
-    seen: list[Array] = []
+    features, seen = np.random.default_rng(2).normal(size=(60, 3)), []
 
-    def remembered(rows: Array, coins: Array) -> tuple[Array, Array]:
-        seen.append(rows)
-        return coins, np.zeros(len(rows), dtype=int)
+    def remembered(points: Array, whom: Array) -> People:
+        seen.append((features[whom], points))
+        return above_zero(points, whom)
 
-    between(np.random.default_rng(2).normal(size=(60, 3)), remembered, 30, 1)
-    people, counterparts = seen
+    between(features, remembered, 30, 1)
+    people, counterparts = seen[-1]
     paid = (np.abs(people - counterparts).sum(axis=1) ** 2).mean()
     assert paid == pytest.approx(best_plan(people, counterparts, "squared_l1").cost)
     assert len(np.unique(np.vstack([people, counterparts]), axis=0)) == 60
 
 
-@pytest.mark.parametrize("by", [lambda x, coins: coins > 0.5, lambda x, coins: x[:, 1]], ids=["a coin", "what stays"])
+@pytest.mark.parametrize("by", [lambda x, whom: whom % 2, lambda x, whom: x[:, 1]], ids=["a coin", "what stays"])
 def test_a_person_keeps_the_coin_and_the_columns_that_no_map_moves(by: Any) -> None:
     """Equal people with coins of their own: a decision by the coin, or by the column that stays, flips nobody."""
     rng = np.random.default_rng(4)
     features = np.column_stack([rng.normal(size=50), rng.integers(0, 2, 50)])
-    decide = lambda x, coins: (coins, by(x, coins).astype(int))  # noqa: E731
-    found, _ = between(features, decide, 500, 10, rng.random(50), np.array([True, False]))
+    decide = lambda x, whom: People(x, whom, by(x, whom).astype(int))  # noqa: E731
+    found, _ = between(features, decide, 500, 10, np.array([0]))
     assert found.either.tolist() == [0] * 10
 
 
