@@ -8,7 +8,8 @@ contribution of misclassified points and failed attacks depends on the denominat
 Source: Nanda et al. 2021.
 """
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Annotated, Any
@@ -18,10 +19,10 @@ import numpy as np
 from fairness_audits.attacks import Execution
 from fairness_audits.audits.inference import Precision
 from fairness_audits.audits.robustness_bias import distances
+from fairness_audits.audits.robustness_bias.core import MEASURES, RobustnessBias, robustness_bias
 from fairness_audits.audits.robustness_bias.distances import Attack, Progress, Subject, exact_arithmetic
 from fairness_audits.audits.robustness_bias.examples import chosen, shown
-from fairness_audits.audits.robustness_bias.measures import Partition, partitions_of
-from fairness_audits.audits.robustness_bias.rows import Measured, measured_rows, row
+from fairness_audits.audits.robustness_bias.measures import Partition
 from fairness_audits.models.device import visible_device
 from fairness_audits.seeds import fingerprint
 from fairness_audits.validation import Checked, Count, Positive, Share, one_of, some_of
@@ -29,8 +30,11 @@ from fairness_audits.values import Array, Checkpoint, Classifier, ImageDataset
 from pipeline import networks
 from pipeline.values import AuditResult
 
+LOG = logging.getLogger(__name__)
 CHECKPOINTS = ("all", "last")
 SCALES = ("pixels", "normalised")
+COUNTS = ("n_correct", "failed")
+"""Counts of a level; the points that count are a measure."""
 OF_THE_AUDIT = ("points", "checkpoints", "scale")
 """Settings of an attack that are not arguments of its function."""
 
@@ -201,11 +205,49 @@ def _checkpoint(
         distance, forward_passes = subject.attacked(attack, points, prediction, at_once, progress, where)
         arrays[f"distance_{name}"] = distance
         parts = [Partition(one.name, one.levels, one.codes[tried]) for one in partitions]
-        measured = Measured(distance[tried], correct[tried], parts)
-        own = [*measured_rows(measured, config.budget, config.precision, measuring, where)]
-        own.append(row("forward_passes", forward_passes))
+        found = robustness_bias(distance[tried], correct[tried], parts, config.budget, config.precision, measuring)
+        own = [*rows_of(found, where), row("forward_passes", forward_passes)]
         table += [{**place, "attack": name, **one} for one in own]
     return table, arrays
+
+
+def rows_of(found: RobustnessBias, where: str) -> Iterator[dict[str, Any]]:
+    """Yield the quantities of all points together, and then those of every level, as tidy rows.
+
+    A warning names each level without a sigma; ``where`` describes the network and attack in it.
+    """
+    whole = {
+        "points": len(found.correct),
+        "accuracy": found.correct.mean(),
+        "failed": found.failed.sum(),
+        "budget": found.budget,
+        "mean_distance": found.mean_distance,
+        "median_distance": found.median_distance,
+    }
+    for statistic, value in whole.items():
+        yield row(statistic, value)
+    counts = [one for one in found.levels if one.denominator == found.levels[0].denominator]
+    for statistics, every in ((COUNTS, counts), (MEASURES, found.levels)):
+        for one in every:
+            denominator = "" if statistics is COUNTS else one.denominator
+            for statistic, level, value in one.entries(statistics):
+                yield row(statistic, value, one.partition.name, level, denominator)
+    for one in found.levels:
+        if one.empty:
+            message = "%s, denominator %s: no point of %s %s counts, so sigma is undefined"
+            LOG.warning(message, where, one.denominator, one.partition.name, ", ".join(one.empty))
+
+
+def row(statistic: str, value: Any, partition: str = "", level: str = "", denominator: str = "") -> dict[str, Any]:
+    """Return a row of a level, or of all points."""
+    where = {"partition": partition, "level": level, "statistic": statistic}
+    return {**where, "value": float(value), "denominator": denominator}
+
+
+def partitions_of(dataset: ImageDataset, rows: Array) -> tuple[Partition, ...]:
+    """Return the partitions of a dataset, restricted to these rows; the classes come first."""
+    names = sorted(dataset.partitions, key=lambda name: name != dataset.label_name)
+    return tuple(Partition(name, dataset.levels[name], dataset.partitions[name][rows]) for name in names)
 
 
 def _example(

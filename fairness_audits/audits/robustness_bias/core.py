@@ -4,7 +4,7 @@ The audit of a user's model and the audits of the studies call :func:`robustness
 how they find distances, not in what they make of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,6 +60,12 @@ class Levels:
     def curves(self, tau: Array) -> Array:
         """Return I_P of each level at the sizes of perturbations ``tau`` (t,), (L, t)."""
         return np.stack([survival(self.lengths, self.partition.codes == level, tau) for level in range(len(self.n))])
+
+    def entries(self, names: Sequence[str]) -> Iterator[tuple[str, str, float]]:
+        """Yield the values of these arrays, one after the other: the array's name, the level's name, the value."""
+        for name in names:
+            for level, value in zip(self.partition.levels, getattr(self, name), strict=True):
+                yield name, level, float(value)
 
     @property
     def empty(self) -> list[str]:
@@ -158,10 +164,11 @@ def robustness_bias(
         if partition.codes.shape != distance.shape:
             problem = f"partition {partition.name!r} has {len(partition.codes)} points, but there are {len(distance)}"
             raise InvalidInput(problem, option="partitions")
-    failed = correct & np.isnan(distance)
+    without = np.isnan(distance)
     if fallback is not None:
-        distance = np.where(np.isnan(distance), fallback, distance)
+        distance = np.where(without, fallback, distance)
     known = counted(distance, correct, "correct")
+    failed = correct & without
     budget = known.longest if budget is None else budget
     mean, median = _mean_and_median(known.length[known.counts])
     seeds = rng.integers(2**63, size=2)
