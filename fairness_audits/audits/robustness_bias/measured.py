@@ -113,9 +113,24 @@ def measured(
         rng,
         fallback=None if check is None else check.line,
     )
-    groups = table_of_groups(bias).assign(budget=bias.budget)
-    groups.insert(0, "attack", chosen.name)
-    groups.insert(1, "bound", chosen.bound)
+    columns = (*COUNTS, *MEASURES)
+    groups = pd.concat(
+        [
+            pd.DataFrame(
+                {
+                    "attack": chosen.name,
+                    "bound": chosen.bound,
+                    "denominator": one.denominator,
+                    "partition": one.partition.name,
+                    "level": one.partition.levels,
+                    **{name: getattr(one, name) for name in columns},
+                    "budget": bias.budget,
+                }
+            )
+            for one in bias.levels
+        ],
+        ignore_index=True,
+    )
     found = {
         "attack": chosen.name,
         "bound": chosen.bound,
@@ -131,15 +146,6 @@ def measured(
         "check": None if check is None else check.entry(distance, subjects),
     }
     return Measured(chosen, unit, bias, groups, plain(found))
-
-
-def table_of_groups(bias: RobustnessBias) -> pd.DataFrame:
-    """Return a row for each denominator, partition and level, with all counts and measures."""
-    tables = []
-    for one in bias.levels:
-        where = {"denominator": one.denominator, "partition": one.partition.name, "level": one.partition.levels}
-        tables.append(pd.DataFrame({**where, **{name: getattr(one, name) for name in (*COUNTS, *MEASURES)}}))
-    return pd.concat(tables, ignore_index=True)
 
 
 def settings_text(found: Entry) -> str:
