@@ -4,7 +4,7 @@ The audit of a user's model and the audits of the studies call :func:`robustness
 how they find distances, not in what they make of them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -173,35 +173,49 @@ def robustness_bias(
     mean, median = _mean_and_median(known.length[known.counts])
     seeds = rng.integers(2**63, size=2)
     counts = {"points": np.ones(len(distance), dtype=bool), "n_correct": correct, "failed": failed}
-    levels: list[Levels] = []
-    for denominator in denominators:
-        lengths = counted(distance, correct, denominator)
-        resampling, permuting = map(np.random.default_rng, seeds)
-        intervals = sigma_intervals(lengths, partitions, budget, precision.bootstraps, precision.alpha, resampling)
-        tests = significance(lengths, partitions, budget, precision.permutations, permuting)
-        for partition, (low, high), test in zip(partitions, intervals, tests, strict=True):
-            members = [partition.codes == level for level in range(len(partition))]
-            sizes = {name: np.array([of[inside].sum() for inside in members]) for name, of in counts.items()}
-            found = by_level(lengths, partition, budget)
-            own = np.array([_mean_and_median(lengths.length[lengths.counts & inside]) for inside in members])
-            levels.append(
-                Levels(
-                    partition,
-                    denominator,
-                    lengths,
-                    **sizes,
-                    sigma=found.sigma,
-                    sigma_ci_low=low,
-                    sigma_ci_high=high,
-                    sigma_p=test.p,
-                    sigma_p_adjusted=test.adjusted,
-                    auc=found.area,
-                    mean_distance=own[:, 0],
-                    median_distance=own[:, 1],
-                    n=found.n,
-                )
-            )
+    levels = [
+        one
+        for denominator in denominators
+        for one in _levels(
+            counted(distance, correct, denominator), denominator, partitions, counts, budget, precision, seeds
+        )
+    ]
+    distance = np.where(correct, distance, np.nan)
     return RobustnessBias(distance, correct, failed, budget, mean, median, tuple(levels))
+
+
+def _levels(
+    lengths: Lengths,
+    denominator: str,
+    partitions: Sequence[Partition],
+    counts: Mapping[str, Array],
+    budget: float,
+    precision: Precision,
+    seeds: Array,
+) -> Iterator[Levels]:
+    """Yield the levels of each partition by the lengths of one denominator; ``counts`` are masks (n,) by field."""
+    resampling, permuting = map(np.random.default_rng, seeds)
+    intervals = sigma_intervals(lengths, partitions, budget, precision.bootstraps, precision.alpha, resampling)
+    tests = significance(lengths, partitions, budget, precision.permutations, permuting)
+    for partition, (low, high), test in zip(partitions, intervals, tests, strict=True):
+        members = [partition.codes == level for level in range(len(partition))]
+        own = np.array([_mean_and_median(lengths.length[lengths.counts & inside]) for inside in members])
+        found = by_level(lengths, partition, budget)
+        yield Levels(
+            partition,
+            denominator,
+            lengths,
+            **{name: np.array([of[inside].sum() for inside in members]) for name, of in counts.items()},
+            sigma=found.sigma,
+            sigma_ci_low=low,
+            sigma_ci_high=high,
+            sigma_p=test.p,
+            sigma_p_adjusted=test.adjusted,
+            auc=found.area,
+            mean_distance=own[:, 0],
+            median_distance=own[:, 1],
+            n=found.n,
+        )
 
 
 def _mean_and_median(lengths: Array) -> tuple[float, float]:

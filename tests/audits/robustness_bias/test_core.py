@@ -129,6 +129,7 @@ def test_a_fallback_gives_failed_points_a_distance_and_they_still_count_as_faile
     assert (own.failed[0], own.n[0], own.mean_distance[0]) == (1, 4, (1 + 2 + 3 + 5) / 4)
     # Misclassified points have no distance, whatever the fallback.
     assert own.n[2] == 0
+    assert np.isnan(found.distance[~CORRECT]).all()
 
 
 @pytest.mark.parametrize(
