@@ -8,7 +8,8 @@ contribution of misclassified points and failed attacks depends on the denominat
 Source: Nanda et al. 2021.
 """
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Annotated, Any
@@ -17,20 +18,23 @@ import numpy as np
 
 from fairness_audits.attacks import Execution
 from fairness_audits.audits.inference import Precision
-from fairness_audits.audits.robustness_bias import distances
-from fairness_audits.audits.robustness_bias.distances import Attack, Progress, Subject, exact_arithmetic
+from fairness_audits.audits.robustness_bias.core import MEASURES, RobustnessBias, robustness_bias
+from fairness_audits.audits.robustness_bias.distances import EXACT, SMOOTHING, Attack, attack_on, exact_arithmetic
 from fairness_audits.audits.robustness_bias.examples import chosen, shown
-from fairness_audits.audits.robustness_bias.measures import Partition, partitions_of
-from fairness_audits.audits.robustness_bias.rows import Measured, measured_rows, row
+from fairness_audits.audits.robustness_bias.measures import Partition
 from fairness_audits.models.device import visible_device
 from fairness_audits.seeds import fingerprint
 from fairness_audits.validation import Checked, Count, Positive, Share, one_of, some_of
 from fairness_audits.values import Array, Checkpoint, Classifier, ImageDataset
 from pipeline import networks
+from pipeline.network_distances import NAMES, STREAMS, WITH_IMAGES, AuditedNetwork, Progress, applies, together
 from pipeline.values import AuditResult
 
+LOG = logging.getLogger(__name__)
 CHECKPOINTS = ("all", "last")
 SCALES = ("pixels", "normalised")
+COUNTS = ("n_correct", "failed")
+"""Counts of a level; the points that count are a measure."""
 OF_THE_AUDIT = ("points", "checkpoints", "scale")
 """Settings of an attack that are not arguments of its function."""
 
@@ -39,7 +43,7 @@ OF_THE_AUDIT = ("points", "checkpoints", "scale")
 class Config(Checked, of="audit"):
     """Settings of the audit.
 
-    ``attacks``: any of ``distances.NAMES``; exact distances exist for linear networks only. ``checkpoints``: all or
+    ``attacks``: any of ``NAMES``; exact distances exist for linear networks only. ``checkpoints``: all or
     last. ``smoothing_checkpoints``: which of these are certified. ``<attack>_points``: attack the first N test points,
     None for all. Every other ``<attack>_...`` is a parameter of the function in ``fairness_audits.attacks``.
     ``smoothing_scale``: unit of the noise's sigma, pixels or normalised. ``budget``: T, the largest perturbation in the
@@ -48,7 +52,7 @@ class Config(Checked, of="audit"):
     ``batch_size``: images attacked together, None to choose by device; ``threads`` of the CPU.
     """
 
-    attacks: Annotated[Sequence[str], some_of(distances.NAMES)]
+    attacks: Annotated[Sequence[str], some_of(NAMES)]
     checkpoints: Annotated[str, one_of(CHECKPOINTS)]
     exact_points: Count | None
     deepfool_points: Count | None
@@ -77,7 +81,7 @@ class Config(Checked, of="audit"):
     alpha: Share
     bootstraps: Count
     permutations: Count
-    examples: Annotated[str, one_of(distances.WITH_IMAGES)] | None
+    examples: Annotated[str, one_of(WITH_IMAGES)] | None
     batch_size: Count | None
     threads: Count
 
@@ -87,23 +91,23 @@ class Config(Checked, of="audit"):
 
     def sample(self, attack: str, n: int, last: bool) -> Array:
         """Return a mask (n,) of the test points that are attacked: the first N, or none at this checkpoint."""
-        if attack == distances.SMOOTHING and self.smoothing_checkpoints == "last" and not last:
+        if attack == SMOOTHING and self.smoothing_checkpoints == "last" and not last:
             return np.zeros(n, dtype=bool)
         points = getattr(self, f"{attack}_points")
         return np.arange(n) < (n if points is None else points)
 
-    def attack(self, subject: Subject, name: str, rng: np.random.Generator, keep_images: bool = False) -> Attack:
+    def attack(self, subject: AuditedNetwork, name: str, rng: np.random.Generator, keep_images: bool = False) -> Attack:
         """Return an attack on a network with its own settings; the seed of smoothing's noise is drawn from ``rng``."""
-        if name == distances.EXACT:
+        if name == EXACT:
             return subject.exact_attack()
         start = f"{name}_"
         every = [field.name.removeprefix(start) for field in fields(self) if field.name.startswith(start)]
         settings = {key: getattr(self, f"{start}{key}") for key in every if key not in OF_THE_AUDIT}
-        if name == distances.SMOOTHING:
+        if name == SMOOTHING:
             settings["seed"] = int(rng.integers(2**63))
             settings["channel_scale"] = subject.dataset.std if self.smoothing_scale == "normalised" else None
         how = Execution(batch_size=self.batch_size, keep_adversarial=keep_images)
-        return distances.attack_on(subject.f, name, settings, how)
+        return attack_on(subject.f, name, settings, how)
 
 
 def run(
@@ -156,9 +160,9 @@ def run(
     with exact_arithmetic(config.threads):
         for k in audited_checkpoints:
             network = networks.of_checkpoint(classifier, dataset, k, device)
-            subject = Subject(network, dataset, audited, device)
+            subject = AuditedNetwork(network, dataset, audited, device)
             place = {name: values[k] for name, values in classifier.index.items()}
-            made = [name for name in config.attacks if distances.applies(name, classifier.architecture)]
+            made = [name for name in config.attacks if applies(name, classifier.architecture)]
             samples = {name: config.sample(name, len(audited), last=k == audited_checkpoints[-1]) for name in made}
             found, own = _checkpoint(subject, samples, config, partitions, rngs[k], place, progress)
             table += [{"repetition": 0, **one} for one in found]
@@ -172,7 +176,7 @@ def run(
 
 
 def _checkpoint(
-    subject: Subject,
+    subject: AuditedNetwork,
     samples: Mapping[str, Array],
     config: Config,
     partitions: Sequence[Partition],
@@ -189,27 +193,68 @@ def _checkpoint(
     correct = prediction == subject.dataset.label[subject.rows]
     arrays: dict[str, Array] = {"correct": correct}
     table: list[dict[str, Any]] = []
-    streams = rng.spawn(1 + max(distances.STREAMS.values()))
+    streams = rng.spawn(1 + max(STREAMS.values()))
     for name, tried in samples.items():
         arrays |= {f"distance_{name}": np.full(len(tried), np.nan), f"tried_{name}": tried}
         if not tried.any():
             continue
-        attacking, measuring = streams[distances.STREAMS[name]].spawn(2)
+        attacking, measuring = streams[STREAMS[name]].spawn(2)
         attack = config.attack(subject, name, attacking)
         where = ", ".join([name, *(f"{key} {value}" for key, value in place.items())])
-        points, at_once = np.flatnonzero(tried & correct), distances.together(name, subject.device, config.batch_size)
+        points, at_once = (
+            np.flatnonzero(tried & correct),
+            together(name, subject.device, config.batch_size),
+        )
         distance, forward_passes = subject.attacked(attack, points, prediction, at_once, progress, where)
         arrays[f"distance_{name}"] = distance
         parts = [Partition(one.name, one.levels, one.codes[tried]) for one in partitions]
-        measured = Measured(distance[tried], correct[tried], parts)
-        own = [*measured_rows(measured, config.budget, config.precision, measuring, where)]
-        own.append(row("forward_passes", forward_passes))
+        found = robustness_bias(distance[tried], correct[tried], parts, config.budget, config.precision, measuring)
+        own = [*rows_of(found, where), row("forward_passes", forward_passes)]
         table += [{**place, "attack": name, **one} for one in own]
     return table, arrays
 
 
+def rows_of(found: RobustnessBias, where: str) -> Iterator[dict[str, Any]]:
+    """Yield the quantities of all points together, and then those of every level, as tidy rows.
+
+    A warning names each level without a sigma; ``where`` describes the network and attack in it.
+    """
+    whole = {
+        "points": len(found.correct),
+        "accuracy": found.correct.mean(),
+        "failed": found.failed.sum(),
+        "budget": found.budget,
+        "mean_distance": found.mean_distance,
+        "median_distance": found.median_distance,
+    }
+    for statistic, value in whole.items():
+        yield row(statistic, value)
+    counts = [one for one in found.levels if one.denominator == found.levels[0].denominator]
+    for statistics, every in ((COUNTS, counts), (MEASURES, found.levels)):
+        for one in every:
+            denominator = "" if statistics is COUNTS else one.denominator
+            for statistic, level, value in one.entries(statistics):
+                yield row(statistic, value, one.partition.name, level, denominator)
+    for one in found.levels:
+        if one.empty:
+            message = "%s, denominator %s: no point of %s %s counts, so sigma is undefined"
+            LOG.warning(message, where, one.denominator, one.partition.name, ", ".join(one.empty))
+
+
+def row(statistic: str, value: Any, partition: str = "", level: str = "", denominator: str = "") -> dict[str, Any]:
+    """Return a row of a level, or of all points."""
+    where = {"partition": partition, "level": level, "statistic": statistic}
+    return {**where, "value": float(value), "denominator": denominator}
+
+
+def partitions_of(dataset: ImageDataset, rows: Array) -> tuple[Partition, ...]:
+    """Return the partitions of a dataset, restricted to these rows; the classes come first."""
+    names = sorted(dataset.partitions, key=lambda name: name != dataset.label_name)
+    return tuple(Partition(name, dataset.levels[name], dataset.partitions[name][rows]) for name in names)
+
+
 def _example(
-    subject: Subject,
+    subject: AuditedNetwork,
     config: Config,
     partitions: Sequence[Partition],
     arrays: Mapping[str, Array],

@@ -13,6 +13,7 @@ Source: Nanda et al. 2021, (1)-(6), who measure image networks.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -21,14 +22,15 @@ import numpy as np
 
 from fairness_audits.attacks.linear_distance import linear_distance
 from fairness_audits.audits.inference import Precision
+from fairness_audits.audits.robustness_bias.core import robustness_bias
 from fairness_audits.audits.robustness_bias.measures import Partition
-from fairness_audits.audits.robustness_bias.rows import Measured, measured_rows
 from fairness_audits.group_metrics import accuracy, balanced_accuracy
 from fairness_audits.models import architecture
 from fairness_audits.validation import Checked, Count, Share
 from fairness_audits.values import Array, Classifier, Dataset
 from pipeline.values import AuditResult
 
+LOG = logging.getLogger(__name__)
 Distance = Literal["exact", "fmn", ""]
 KEPT = ("sigma", "sigma_ci_low", "sigma_ci_high", "sigma_p", "mean_distance", "n")
 
@@ -81,15 +83,16 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
         groups = [
             Partition(name, dataset.levels[name], codes[r, : config.points]) for name, codes in test.protected.items()
         ]
-        measured = Measured(distance[r], correct[r], groups)
         precision = Precision(config.alpha, config.bootstraps, config.permutations)
-        for found in measured_rows(measured, None, precision, rng, f"{classifier.method}, repetition {r}"):
-            whole = found["statistic"] == "failed" and not found["partition"]
-            if whole or (found["statistic"] in KEPT and found.get("denominator") == "correct"):
-                place = {"attribute": found["partition"], "level": found["level"]}
-                table.append(
-                    {"repetition": r, "statistic": found["statistic"], "value": float(found["value"]), **place}
-                )
+        found = robustness_bias(distance[r], correct[r], groups, None, precision, rng, denominators=["correct"])
+        rows = [("failed", float(found.failed.sum()), "", "")]
+        for one in found.levels:
+            rows += [(name, value, one.partition.name, level) for name, level, value in one.entries(KEPT)]
+            if one.empty:
+                message = "%s, repetition %d: no correct row of %s %s, so sigma is undefined"
+                LOG.warning(message, classifier.method, r, one.partition.name, ", ".join(one.empty))
+        columns = ("statistic", "value", "attribute", "level")
+        table += [{"repetition": r, **dict(zip(columns, row, strict=True))} for row in rows]
     arrays = {"rows": dataset.rows("test")[: classifier.repetitions, : config.points], "distance": distance}
     return AuditResult.of("tabular_robustness", dataset, classifier, table, arrays if kind else {}, distance=kind)
 

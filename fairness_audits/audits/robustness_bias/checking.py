@@ -17,7 +17,7 @@ import torch
 from fairness_audits.attacks import Execution
 from fairness_audits.attacks.distances import batch_of
 from fairness_audits.attacks.second_bound import lost_gradient, second_bound
-from fairness_audits.audits.robustness_bias.attack_check import FACTOR, Checked, checked, sampled
+from fairness_audits.audits.robustness_bias.attack_check import FACTOR, checked, sampled
 from fairness_audits.audits.robustness_bias.points import Subjects
 from fairness_audits.audits.robustness_bias.settings import Settings
 from fairness_audits.audits.robustness_bias.subjects import TOGETHER, Pictures
@@ -46,19 +46,11 @@ class Check:
     line: Array
     passes: int
 
-    def completed(self, distance: Array) -> Array:
-        """Return an attack's distances (n,); use the second search's if the attack failed without a gradient."""
-        return np.where(np.isnan(distance), self.line, distance)
-
-    def of(self, distance: Array, subjects: Subjects) -> list[Checked]:
-        """Compare the attack's distances (n,) with the second bounds for each partition."""
-        known = self.second, self.tried, self.lost, subjects.correct
-        return [checked(distance, *known, one) for one in subjects.points.partitions]
-
-    def entry(self, found: list[Checked], subjects: Subjects) -> Mapping[str, Any]:
-        """Return the check of an attack for the JSON."""
+    def entry(self, distance: Array, subjects: Subjects) -> Mapping[str, Any]:
+        """Return the comparison of an attack's distances (n,) with the second bounds, for the JSON."""
         groups = []
-        for partition, one in zip(subjects.points.partitions, found, strict=True):
+        for partition in subjects.points.partitions:
+            one = checked(distance, self.second, self.tried, self.lost, subjects.correct, partition)
             for level, name in enumerate(partition.levels):
                 counts = {"checked": one.checked, "worse": one.worse, "worse_share": one.worse_share}
                 means = {"mean_distance": one.attack_mean, "mean_second_bound": one.second_mean}

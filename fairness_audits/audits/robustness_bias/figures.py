@@ -1,12 +1,11 @@
 """Figure of a robustness audit: the curves I_P(tau) of the groups, one panel for each partition."""
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fairness_audits.audits.robustness_bias.core import Levels
 from fairness_audits.audits.robustness_bias.measured import Measured, bound_text, settings_text
-from fairness_audits.audits.robustness_bias.measures import Lengths, Partition, counted, survival
 from fairness_audits.results.markup import label_text
 from fairness_audits.results.style import FAINT, line_style, new_figure, panel_letter, print_stamp
 from fairness_audits.values import Array
@@ -25,21 +24,20 @@ def curves(attack: Measured, audited: str) -> Figure:
 
     Draw and save the figure within :func:`fairness_audits.results.style.paper`.
     """
-    points, found = attack.points, attack.entry
-    lengths = counted(points.distance, points.correct, "correct")
-    drawn = new_figure(2.75 * len(points.partitions))
-    known = lengths.length[lengths.length > 0]
+    found, every = attack.entry, [one for one in attack.bias.levels if one.denominator == "correct"]
+    drawn = new_figure(2.75 * len(every))
+    lengths = every[0].lengths.length
+    known = lengths[lengths > 0]
     farthest = float(np.quantile(known, NEARLY_ALL)) if len(known) else 1.0
     # The axis ends near the largest length, or at the requested budget if this is smaller.
     tau = np.linspace(0, farthest if found["budget"] is None else min(farthest, found["budget"]), GRID)
-    for number, partition in enumerate(points.partitions):
-        axes = drawn.add_subplot(len(points.partitions), 1, number + 1)
-        groups = attack.groups[attack.groups[["denominator", "partition"]].eq(["correct", partition.name]).all(axis=1)]
-        _panel(axes, lengths, partition, groups.set_index("level"), tau)
+    for number, levels in enumerate(every):
+        axes = drawn.add_subplot(len(every), 1, number + 1)
+        _panel(axes, levels, tau)
         axes.set_ylabel("$I_P(\\tau)$: share with distance > $\\tau$")
         axes.set_xlabel(f"$\\tau$ ({attack.unit.metric}, {attack.unit.of})")
-        axes.set_title(label_text(partition.name, LETTERS))
-        if len(points.partitions) > 1:
+        axes.set_title(label_text(levels.partition.name, LETTERS))
+        if len(every) > 1:
             panel_letter(axes, chr(ord("a") + number % 26))
     stamp = [
         f"{settings_text(found)}{bound_text(found, ' ({})')}",
@@ -50,18 +48,18 @@ def curves(attack: Measured, audited: str) -> Figure:
     return drawn
 
 
-def _panel(axes: Axes, lengths: Lengths, partition: Partition, groups: pd.DataFrame, tau: Array) -> None:
+def _panel(axes: Axes, levels: Levels, tau: Array) -> None:
     """Draw one curve for each level; the legend starts with the level closest to the boundary."""
-    order = groups["sigma"].fillna(0.0).sort_values(kind="stable").index
-    for place, name in enumerate(order):
-        curve = survival(lengths, partition.codes == partition.levels.index(name), tau)
+    order, curves = np.argsort(np.nan_to_num(levels.sigma), kind="stable"), levels.curves(tau)
+    for place, level in enumerate(order):
+        name, curve = levels.partition.levels[level], curves[level]
         if len(order) > MOST_NAMED:
             axes.plot(tau, curve, color=FAINT, linewidth=0.4, alpha=0.6)
             continue
         color, line = line_style(place)
-        n, sigma = groups.loc[name, ["n", "sigma"]]
+        n, sigma = levels.n[level], levels.sigma[level]
         sigma_text = "" if np.isnan(sigma) else f", $\\sigma$ = {sigma:+.2f}".replace("-", "\u2212")
-        label = f"{label_text(name, LETTERS)} ({n:,.0f}{sigma_text})"
+        label = f"{label_text(name, LETTERS)} ({n:,}{sigma_text})"
         axes.plot(tau, curve, color=color, linestyle=line, label=label, drawstyle="steps-post")
     axes.set_xlim(0, tau[-1])
     axes.set_ylim(0, 1.02)

@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from fairness_audits.audits.inference import Precision
-from fairness_audits.audits.robustness_bias import rows
-from fairness_audits.audits.robustness_bias.attack_check import Checked
+from fairness_audits.audits.robustness_bias.core import COUNTS, MEASURES, RobustnessBias, robustness_bias
 from fairness_audits.audits.robustness_bias.distances import EXACT, SMOOTHING
 from fairness_audits.audits.robustness_bias.points import Subjects
 from fairness_audits.audits.robustness_bias.settings import OfRows, Settings
@@ -60,20 +58,17 @@ class Unit:
 
 @dataclass(frozen=True)
 class Measured:
-    """The measurements of one attack on n ``points``.
+    """The measurements of one attack: the ``bias`` of the groups by its distances.
 
     ``groups`` has a row for each denominator, partition and level. ``entry`` has the same rows and the quantities of
-    all images together, for the JSON. ``failed`` (n,) marks the images on which the attack failed. ``checked`` is the
-    check of the attack, None if it does not use gradients.
+    all points together, for the JSON.
     """
 
     chosen: Chosen
     unit: Unit
-    points: rows.Measured
+    bias: RobustnessBias
     groups: pd.DataFrame
     entry: Entry
-    failed: Array
-    checked: Sequence[Checked] | None = None
 
 
 @dataclass(frozen=True)
@@ -106,31 +101,51 @@ def measured(
 
     All attacks and denominators share the seed's resamples and permutations. A quantity that does not exist is null.
     """
-    failed = subjects.correct & np.isnan(distance)
-    compared = None
-    if check is not None and chosen.bound == "upper":
-        compared = check.of(distance, subjects)
-        distance = check.completed(distance)
-    points = rows.Measured(distance, subjects.correct, subjects.points.partitions)
-    budget = points.budget(options.budget)
+    check = check if chosen.bound == "upper" else None
     precision = Precision(options.alpha, options.bootstraps, options.permutations)
     (rng,) = generators("audit", "robustness", "sigma", str(options.seed), repetitions=1)
-    groups = rows.group_measures(points, budget, precision, rng, failed).assign(budget=budget)
-    groups.insert(0, "attack", chosen.name)
-    groups.insert(1, "bound", chosen.bound)
+    bias = robustness_bias(
+        distance,
+        subjects.correct,
+        subjects.points.partitions,
+        options.budget,
+        precision,
+        rng,
+        fallback=None if check is None else check.line,
+    )
+    columns = (*COUNTS, *MEASURES)
+    groups = pd.concat(
+        [
+            pd.DataFrame(
+                {
+                    "attack": chosen.name,
+                    "bound": chosen.bound,
+                    "denominator": one.denominator,
+                    "partition": one.partition.name,
+                    "level": one.partition.levels,
+                    **{name: getattr(one, name) for name in columns},
+                    "budget": bias.budget,
+                }
+            )
+            for one in bias.levels
+        ],
+        ignore_index=True,
+    )
     found = {
         "attack": chosen.name,
         "bound": chosen.bound,
         "settings": dict(chosen.settings),
         "unit": unit.name,
-        "points": len(distance),
-        "n_correct": points.correct.sum(),
-        "failed": failed.sum(),
-        **points.overall(budget),
+        "points": len(bias.distance),
+        "n_correct": bias.correct.sum(),
+        "failed": bias.failed.sum(),
+        "budget": bias.budget,
+        "mean_distance": bias.mean_distance,
+        "median_distance": bias.median_distance,
         "groups": groups.to_dict("records"),
-        "check": None if check is None or compared is None else check.entry(compared, subjects),
+        "check": None if check is None else check.entry(distance, subjects),
     }
-    return Measured(chosen, unit, points, groups, plain(found), failed, compared)
+    return Measured(chosen, unit, bias, groups, plain(found))
 
 
 def settings_text(found: Entry) -> str:

@@ -47,7 +47,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairness_audits.errors import InvalidInput
-from fairness_audits.values import Array, ImageDataset
+from fairness_audits.values import Array
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,6 @@ class Partition:
     def comparisons(self) -> Array:
         """Return a number for each level, the same for two levels that are each other's complement: (L,)."""
         return np.zeros(2, dtype=np.int64) if len(self) == 2 else np.arange(len(self))
-
-
-def partitions_of(dataset: ImageDataset, rows: Array) -> tuple[Partition, ...]:
-    """Return the partitions of a dataset, restricted to these rows; the classes come first."""
-    names = sorted(dataset.partitions, key=lambda name: name != dataset.label_name)
-    return tuple(Partition(name, dataset.levels[name], dataset.partitions[name][rows]) for name in names)
 
 
 def elements(levels: Mapping[str, Sequence[str]]) -> int:

@@ -120,13 +120,13 @@ def audited(
     Images are in an ``array`` or in the folder of the settings. ``directions`` of rows are those of the fair metric.
     """
     if settings.data is not None:
-        from fairness_audits.audits.robustness_bias import of_rows
+        from fairness_audits.audits.robustness_bias import table_audit
 
-        found = of_rows.examined(settings, source, model, directions)
+        found = table_audit.examined(settings, source, model, directions)
     else:
-        from fairness_audits.audits.robustness_bias import of_images
+        from fairness_audits.audits.robustness_bias import image_audit
 
-        found = of_images.examined(settings, source, model, array)
+        found = image_audit.examined(settings, source, model, array)
     subjects, attacks = found.subjects, found.attacks
     partitions, label = subjects.points.partitions, subjects.points.label
     facts: dict[str, Any] = {
@@ -419,9 +419,9 @@ def table_of_points(
     columns["audit_prediction"] = _named(subjects.prediction, classes)
     columns["audit_correct"] = subjects.correct
     for one in attacks:
-        columns[f"distance_{one.chosen.name}"] = one.points.distance
-        columns[f"length_{one.chosen.name}"] = np.where(right, one.points.distance, 0.0)
-        columns[f"failed_{one.chosen.name}"] = one.failed
+        columns[f"distance_{one.chosen.name}"] = one.bias.distance
+        columns[f"length_{one.chosen.name}"] = np.where(right, one.bias.distance, 0.0)
+        columns[f"failed_{one.chosen.name}"] = one.bias.failed
     if check is not None:
         columns |= {"second_bound": check.second, "lost_gradient": np.where(right, check.lost, np.nan)}
     named = apart([one.name for one in some.partitions], columns, "group")

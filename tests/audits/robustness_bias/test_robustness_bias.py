@@ -11,12 +11,12 @@ from fairness_audits.attacks.carlini_wagner import carlini_wagner
 from fairness_audits.attacks.linear_distance import linear_distance
 from fairness_audits.attacks.minimum_norm import deepfool, fmn
 from fairness_audits.attacks.smoothing import certify
-from fairness_audits.audits.robustness_bias import distances
-from fairness_audits.audits.robustness_bias.distances import Subject, exact_arithmetic
+from fairness_audits.audits.robustness_bias.distances import exact_arithmetic
 from fairness_audits.seeds import generators
 from fairness_audits.values import Classifier, ImageDataset
-from pipeline import networks
+from pipeline import network_distances, networks
 from pipeline.audits.robustness_bias import SCALES, Config, run
+from pipeline.network_distances import AuditedNetwork
 from pipeline.values import AuditResult
 from tests.builders import chosen, image_dataset, number, shipped
 from tests.methods.builders import Kept
@@ -122,8 +122,8 @@ def test_the_bounds_lie_on_their_sides_of_the_exact_distance(dataset: ImageDatas
     cut = {name: values[:, :2] if "net" in name else values for name, values in whole.parameters.items()}
     classifier = replace(whole, parameters=cut, facts={**whole.facts, "classes": np.array([2.0])})
     few: Any = dict.fromkeys(("carlini_wagner_points", "fmn_points", "smoothing_points"), 12)
-    arrays = audited(pair, classifier, attacks=distances.NAMES, **few).arrays
-    found = {name: arrays[f"distance_{name}"][0] for name in distances.NAMES}
+    arrays = audited(pair, classifier, attacks=network_distances.NAMES, **few).arrays
+    found = {name: arrays[f"distance_{name}"][0] for name in network_distances.NAMES}
     exact = found["exact"]
     assert arrays["correct"][0, :12].sum() > 5
     for name in ("deepfool", "carlini_wagner", "fmn"):
@@ -276,11 +276,11 @@ def label(network: Any) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def subject(network: Any, dataset: ImageDataset) -> Subject:
-    return Subject(network, dataset, dataset.test[0], torch.device("cpu"))
+def subject(network: Any, dataset: ImageDataset) -> AuditedNetwork:
+    return AuditedNetwork(network, dataset, dataset.test[0], torch.device("cpu"))
 
 
-def made(subject: Subject, name: str, batch: int | None = None, keep: bool = False, **settings: Any) -> Any:
+def made(subject: AuditedNetwork, name: str, batch: int | None = None, keep: bool = False, **settings: Any) -> Any:
     config = replace(CONFIG, batch_size=batch, **{f"{name}_{key}": value for key, value in settings.items()})
     return config.attack(subject, name, np.random.default_rng(0), keep)
 
@@ -294,7 +294,7 @@ def made(subject: Subject, name: str, batch: int | None = None, keep: bool = Fal
     ],
 )
 def test_an_attack_gets_its_settings(
-    subject: Subject, label: np.ndarray, attack: Any, settings: dict[str, Any]
+    subject: AuditedNetwork, label: np.ndarray, attack: Any, settings: dict[str, Any]
 ) -> None:
     expected = attack(subject.f, IMAGES, label, **settings)
     found, without = (
@@ -309,7 +309,7 @@ def test_an_attack_gets_its_settings(
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_certificates_have_their_scale_and_each_point_its_noise(
-    subject: Subject, label: np.ndarray, scale: str
+    subject: AuditedNetwork, label: np.ndarray, scale: str
 ) -> None:
     whole = made(subject, "smoothing", **SMOOTHING, scale=scale)(IMAGES, label, np.arange(20))
     rows = np.array([11, 4])
@@ -327,7 +327,7 @@ def test_certificates_have_their_scale_and_each_point_its_noise(
 def test_a_killed_audit_goes_on_to_the_same_numbers(
     dataset: ImageDataset, kill_after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(distances, "SAVED_EVERY", -1.0)
+    monkeypatch.setattr(network_distances, "SAVED_EVERY", -1.0)
     config: dict[str, Any] = {"attacks": ["deepfool", "smoothing"], "smoothing_points": 20, "batch_size": 8}
     whole, counted, resume = Kept(), Kept(), Kept(kill_after)
     expected = audited(dataset, resume=whole, **config)

@@ -112,7 +112,9 @@ def conditions(subjects: Pictures, attacks: list[Measured], check: Check | None)
         "certified_radii": [{"attack": one.name, **one.settings} for one in certified],
         "closer_is_not_worse": {"units": IMAGE.many, "why": "the contrast of their images"},
         "failed_attacks": [
-            {"attack": one.chosen.name, **failures} for one in attacks if (failures := subjects.failures(one.failed))
+            {"attack": one.chosen.name, **failures}
+            for one in attacks
+            if (failures := subjects.failures(one.bias.failed))
         ],
         "lost_gradients": bool(lost.any())
         and {"count": int((lost > 0).sum()), "none": int((lost == 1).sum()), "where": subjects.mostly(lost > 0)},

@@ -92,7 +92,11 @@ def examined(settings: Settings, source: Source, model: Model, directions: Array
             **{"label_levels": levels, **trial.facts},
         },
         model={**model_facts(model, some), "classes": count, "evaluations": evaluations},
-        conditions={**conditions(trial, result), **trial.source.notes, "no_change": subjects.failures(result.failed)},
+        conditions={
+            **conditions(trial, result),
+            **trial.source.notes,
+            "no_change": subjects.failures(result.bias.failed),
+        },
         libraries=("numpy", "torch") if model.kind == "network" else ("numpy",),
         settings=own,
     )
