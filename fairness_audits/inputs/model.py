@@ -24,7 +24,7 @@ from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.known import categories, input_names, pandas_categories
 from fairness_audits.inputs.model_files import Computing, Onnx, opened
 from fairness_audits.inputs.native import taken
-from fairness_audits.inputs.state import lent, networks_in, plain_torch
+from fairness_audits.inputs.state import lent, plain_torch
 from fairness_audits.messages import check_columns, option_in
 from fairness_audits.tables.levels import level_name
 from fairness_audits.values import Array
@@ -115,8 +115,9 @@ def load_model(
 ) -> Iterator[Model]:
     """Lend a model: the text of ``option``, which names a model (see TAKES), or an object.
 
-    A torch network is converted and set to evaluation mode; a plain function is used unchanged. On exit, every network
-    in the model is restored. Raises InvalidInput if the model cannot be found or opened, or is not what was ``wanted``.
+    A torch network is converted, set to evaluation mode and, on exit, restored. Any other model is used unchanged; if a
+    function holds a network, its caller sets the mode. Raises InvalidInput if the model cannot be found or opened, or
+    is not what was ``wanted``.
     """
     file: Path | None = None
     if isinstance(model, str):
@@ -127,7 +128,7 @@ def load_model(
         if inspect.isclass(model):
             problem = f"expected {wanted}, found the class {model.__name__} instead of an object"
             raise InvalidInput(problem, option=option_in(option), remedy="Pass a fitted object of this class")
-    with plain_torch(), lent(networks_in(loaded)):
+    with plain_torch(), lent(loaded):
         made = _model(loaded, origin, file, name, computing)
         if not callable(made.evaluate):
             place = f"{option} {model}: " if file else ""
@@ -151,7 +152,7 @@ def _model(loaded: Any, origin: str, file: Path | None, name: str, computing: Co
             loaded.eval()
         if quantised:
             alone = any("dynamic" in home for home in quantised)
-            return Model(_of_quantised(loaded, alone), origin, file, "quantised", name)
+            return Model(_of_quantised(loaded, alone), origin, file, "quantised", name, fitted=loaded)
         network = loaded.to(device=computing.device, dtype=computing.dtype)
         for values in network.parameters():
             values.requires_grad_(False)

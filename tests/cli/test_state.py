@@ -7,7 +7,6 @@ import pickle
 import random
 import subprocess
 import sys
-import types
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -22,7 +21,6 @@ from sklearn.linear_model import LogisticRegression
 
 import fairness_audits as fa
 from fairness_audits.audits.robustness_bias import attacking
-from fairness_audits.inputs.state import networks_in
 from fairness_audits.models.device import float32_kernels
 from tests.errors import invalid
 
@@ -133,28 +131,6 @@ def state(net: torch.nn.Module) -> dict[str, Any]:
     }
 
 
-def holder(net: torch.nn.Module, form: str) -> Any:
-    """A network as it is, or in a function, a method or an object that calls it."""
-
-    class Holder:
-        def __init__(self) -> None:
-            self.inside = {"nets": [net]}
-
-        def __call__(self, x: Any) -> Any:
-            return scores(self.inside["nets"][0], x)
-
-    forms = {
-        "network": lambda: net,
-        "closure": lambda: lambda x: scores(net, x),
-        "partial": lambda: functools.partial(scores, net),
-        "default": lambda: lambda x, held=net: scores(held, x),
-        "object": Holder,
-        "method": lambda: Holder().__call__,
-        "global": lambda: eval("lambda x: scores(NET, x)", {"NET": net, "scores": scores}),
-    }
-    return forms[form]()
-
-
 def scores(net: torch.nn.Module, x: Any) -> Any:
     """What a function makes of a network, for tensors and for data frames."""
     if isinstance(x, pd.DataFrame):
@@ -162,13 +138,11 @@ def scores(net: torch.nn.Module, x: Any) -> Any:
     return net(x.float())
 
 
-@pytest.mark.parametrize("form", ["network", "closure", "partial", "default", "object", "method", "global"])
-def test_a_network_comes_back_as_it_was_and_its_training_goes_on(form: str, audit: Audit) -> None:
+def test_a_network_comes_back_as_it_was_and_its_training_goes_on(audit: Audit) -> None:
     net, optimizer, loss = trained()
-    if form == "network":
-        net.norm.train()  # which the audit does not use, and which has to stay
+    net.norm.train()  # which the audit does not use, and which has to stay
     before, own = state(net), copy.deepcopy(net)
-    audit(holder(net, form))
+    audit(net)
     assert state(net) == before
     loss.backward()
     step(net, optimizer)
@@ -201,14 +175,6 @@ def test_a_network_comes_back_after_an_error(error: BaseException, audit: Audit)
         audit(net)
     assert state(net) == before
     assert program() == settings
-
-
-def test_statistics_that_a_function_would_move_stay_though_it_is_refused(audit: Audit) -> None:
-    net = Net().train()
-    before = state(net)
-    with invalid(option="model"):
-        audit(lambda x: scores(net, x))
-    assert state(net) == before
 
 
 def program() -> dict[str, Any]:
@@ -533,75 +499,42 @@ def measured(model: Any, file: Path | None, **given: Any) -> np.ndarray:
     return robustness(model, checkpoint=file, **given).to_frame("distances")["distance_deepfool"].to_numpy()
 
 
-def ensemble(shift: float) -> Any:
-    """The mean of networks, one of them shifted."""
-    nets: list[Any] = [smooth(), smooth()]
-    with torch.no_grad():
-        nets[1][3].bias.add_(shift)
-    return lambda x: torch.stack([net(x) for net in nets]).mean(0)
-
-
-MODELS: dict[str, Callable[[float], Any]] = {
-    "functions": lambda shift: (lambda net: lambda x: net(x) + shift)(smooth()),
-    "ensembles": ensemble,
-    "activations": lambda shift: torch.nn.Sequential(smooth()[:2], torch.nn.LeakyReLU(1 - shift), smooth()[3:]),
-    # The outputs at the audited images, whose pixels are eighths, are equal.
-    "roundings": lambda shift: (lambda net: lambda x: net(x if shift else x + 2 * ((8 * x).round() / 8 - x)))(smooth()),
-    "slopes": lambda shift: (lambda net: lambda x: net(x + shift * (x.detach() - x)))(smooth()),
-    "arrays": lambda shift: (lambda net, w: lambda x: net(x) + torch.tensor(w))(smooth(), np.full(1, shift, "f4")),
+MODELS: dict[str, Callable[[float], tuple[Any, dict[str, str]]]] = {
+    "weights": lambda shift: (shifted(shift), {}),
+    "activations": lambda shift: (torch.nn.Sequential(smooth()[:2], torch.nn.LeakyReLU(1 - shift), smooth()[3:]), {}),
+    "functions": lambda shift: (shifted(shift).forward, {"checkpoint_key": f"shifted by {shift}"}),
 }
+
+
+def shifted(shift: float) -> torch.nn.Sequential:
+    net = smooth()
+    with torch.no_grad():
+        net[3].bias.add_(shift)  # type: ignore[operator]
+    return net
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_kept_distances_are_of_the_same_model_alone(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made, file = MODELS[name], tmp_path / "kept.npz"
-    first, other = measured(made(0.0), None), measured(made(0.5), None)
+    def distances(shift: float, file: Path | None) -> np.ndarray:
+        model, named = MODELS[name](shift)
+        return measured(model, file, **named)
+
+    file = tmp_path / "kept.npz"
+    first, other = distances(0.0, None), distances(0.5, None)
     assert (first != other).any()
-    np.testing.assert_array_equal(measured(made(0.0), file), first)
+    np.testing.assert_array_equal(distances(0.0, file), first)
     with invalid(option="checkpoint"):
-        measured(made(0.5), file)
+        distances(0.5, file)
     # The same once more, made anew: nothing is attacked.
     with monkeypatch.context() as patch:
         patch.setattr(attacking.DistanceCache, "add", None)
-        np.testing.assert_array_equal(measured(made(0.0), file), first)
+        np.testing.assert_array_equal(distances(0.0, file), first)
     monkeypatch.setattr("torch.__version__", "0.0")
     with invalid(option="checkpoint"):
-        measured(made(0.0), file)
+        distances(0.0, file)
 
 
-def test_objects_that_make_up_their_attributes_hold_no_networks() -> None:
-    class Strange:
-        __slots__ = ()
-
-        def __getattr__(self, name: str) -> Any:
-            return Strange()
-
-    class Failing:
-        __slots__ = ()
-
-        def __getattr__(self, name: str) -> Any:
-            raise RuntimeError(name)
-
-    net, held = smooth(), [Strange(), Failing()]
-    assert net in networks_in(lambda x: (net(x), held))
-
-
-def test_networks_are_found_in_everything_that_a_function_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    net, other = smooth(), smooth()
-    module, package = types.ModuleType("nets_of_a_user"), types.ModuleType("users.inner")
-    module.net, package.other = net, other  # type: ignore[attr-defined]
-    space = {"__name__": "users.model", "__package__": "users", "nets": module, "every": [net]}
-    monkeypatch.setitem(sys.modules, "nets_of_a_user", module)
-    monkeypatch.setitem(sys.modules, "users.inner", package)
-    for code, expected in {
-        "return nets.net(x)": [net],
-        "return [one(x) for one in every]": [net],
-        "return (lambda y: nets.net(y))(x)": [net],
-        "return __import__('math').sqrt(x)": [],
-        "import nets_of_a_user as n\n    return n.net(x)": [net],
-        "from nets_of_a_user import net as n\n    return n(x)": [net],
-        "from .inner import other as n\n    return n(x)": [other],
-    }.items():
-        made = dict(space)
-        exec(f"def function(x):\n    {code}", made)
-        assert [one for one in networks_in(made["function"]) if one in (net, other)] == expected
+def test_a_function_needs_a_name_for_its_distances_to_be_kept(tmp_path: Path) -> None:
+    with invalid(option="checkpoint_key"):
+        measured(smooth().forward, tmp_path / "kept.npz")
+    assert not (tmp_path / "kept.npz").exists()

@@ -1,8 +1,8 @@
 """Distances of a user's images: the attacks and their settings, computed in parts and cached.
 
-The key of a cached distance consists of the image (its pixels), the class to leave, the network with its normalisation,
-and the attack with its settings. If all of these match, the distance is read from the file. The network is identified
-by its weights and by its outputs and slopes at random images.
+The key of a cached distance consists of the image (its pixels), the class to leave, the model with its normalisation,
+and the attack with its settings. If all of these match, the distance is read from the file. A network is identified by
+its parameters, buffers and description, a file by its bytes, and a function by the caller's key.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from fairness_audits.audits.robustness_bias.subjects import Pictures
 from fairness_audits.errors import InvalidInput
 from fairness_audits.files import written
 from fairness_audits.inputs.model import Model
-from fairness_audits.inputs.state import networks_in
+from fairness_audits.inputs.table import sha256
 from fairness_audits.messages import advised, listed
 from fairness_audits.progress import track
 from fairness_audits.values import Array
@@ -49,15 +49,7 @@ CERTIFIED_TOGETHER = 16
 """Number of images certified between two checks of the clock. Each image may take thousands of samples."""
 LINEARITY = 1e-3
 """Largest relative difference between a linear network's margins and an affine map."""
-FORMAT = 3
-PROBES = 16
-"""Number of random images at which a network is compared with that of the checkpoint."""
-ROUNDING, ROUNDED_SLOPE = 1e-4, 1e-2
-"""Largest differences of the logits and slopes of one network between machines, relative to the largest of a column.
-
-We measured 6e-6 in logits and 3e-3 in slopes between the backends of torch. A slope jumps where the sign of a unit's
-input changes.
-"""
+FORMAT = 4
 SECONDS = 5.0
 """Shortest time between two writes of the file. It is also written at the end."""
 
@@ -171,44 +163,31 @@ def _exact(subjects: Pictures) -> Attack:
     return attack
 
 
-def weights_of(model: Model) -> str:
-    """Return a digest of all parameters and buffers of the networks in a model."""
-    tensors = (one for network in networks_in(model.evaluate) for one in (*network.parameters(), *network.buffers()))
-    dense = (one.detach().cpu().to_dense() if one.layout != torch.strided else one.detach().cpu() for one in tensors)
-    contents = (one.resolve_conj().reshape(-1).view(torch.uint8).numpy().tobytes() for one in dense)
-    return hashlib.sha256(b"".join(sorted({hashlib.sha256(one).digest() for one in contents}))).hexdigest()
+def identity_of(model: Model, key: str | None) -> str:
+    """Return a digest of the model: its file, or a network's parameters, buffers and description; and of the ``key``.
 
-
-def fingerprint(subjects: Pictures) -> Array:
-    """Return the network's logits at random images and their slope in a random direction, (PROBES, K + 1).
-
-    The slope is 0 if the network has no gradient.
+    Raises InvalidInput for a function without a key, whose content is unknown.
     """
-    rng = torch.Generator().manual_seed(0)
-    images, direction = torch.rand((2, PROBES, *subjects.shape), generator=rng).to(subjects.device)
-    logits = subjects.classifier.evaluate(images.requires_grad_())
-    slope = torch.zeros(PROBES, device=logits.device)
-    if logits.requires_grad:
-        weights = torch.randn(logits.shape[1], generator=rng).to(logits)
-        (gradient,) = torch.autograd.grad((logits @ weights).sum(), images, materialize_grads=True)
-        slope = (gradient * direction).flatten(1).sum(1)
-    return torch.column_stack((logits.detach(), slope)).double().cpu().numpy()
-
-
-def _same(one: Array, other: Array) -> bool:
-    """Return whether two fingerprints differ by rounding alone."""
-    if one.shape != other.shape:
-        return False
-    size = np.abs(np.where(np.isfinite(one), one, 0)).max(0, initial=0)
-    size[:-1], size[-1:] = ROUNDING * size[:-1], ROUNDED_SLOPE * size[-1:]
-    return bool(np.isclose(one, other, rtol=0, atol=size, equal_nan=True).all())
+    parts = [(key or "").encode()]
+    if model.file is not None and model.kind != "function":
+        parts.append(sha256(model.file).encode())
+    elif model.fitted is not None:
+        parts.append(repr(model.fitted).encode())
+        for tensor in (*model.fitted.parameters(), *model.fitted.buffers()):
+            plain = tensor.detach().cpu()
+            dense = plain if plain.layout == torch.strided else plain.to_dense()
+            parts.append(dense.resolve_conj().reshape(-1).view(torch.uint8).numpy().tobytes())
+    elif key is None:
+        problem = f"the content of {model.name}, a function, is unknown, so --checkpoint cannot tell it from another"
+        remedy = "Name the model with --checkpoint-key, and change the name whenever the model changes"
+        raise InvalidInput(problem, option="checkpoint_key", remedy=remedy)
+    return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
 
 class DistanceCache:
     """Distances by attack and image key, NaN if an attack failed; stored in a file if there is a ``path``.
 
-    ``what`` describes the network of the distances, and ``probed`` is its fingerprint. ``settings`` are the settings of
-    each requested attack.
+    ``what`` describes the model of the distances, ``settings`` are the settings of each requested attack.
     """
 
     def __init__(
@@ -216,9 +195,8 @@ class DistanceCache:
         path: Path | None,
         what: Mapping[str, Any],
         settings: Mapping[str, Mapping[str, Any]],
-        probed: Array,
     ) -> None:
-        self.path, self.what, self.probed = path, dict(what), probed
+        self.path, self.what = path, dict(what)
         self.settings: dict[str, Any] = {name: dict(values) for name, values in settings.items()}
         self.found: dict[str, dict[str, float]] = {name: {} for name in settings}
         self.unsaved, self.saved_at = 0, time.monotonic()
@@ -237,7 +215,6 @@ class DistanceCache:
             return
         header = {"format": FORMAT, "what": self.what, "settings": self.settings}
         arrays = {"header": np.frombuffer(json.dumps(header, sort_keys=True).encode(), dtype=np.uint8)}
-        arrays["fingerprint"] = self.probed
         for name, distances in self.found.items():
             arrays[f"key_{name}"] = np.array(list(distances), dtype="U32")
             arrays[f"distance_{name}"] = np.array(list(distances.values()), dtype=np.float64)
@@ -272,9 +249,6 @@ class DistanceCache:
         if header.get("format") != FORMAT:
             raise refused("was written by another version of this program")
         other = [name for name, value in self.what.items() if header["what"].get(name) != value]
-        # A changed normalisation or shape changes the fingerprint too.
-        if not other and not _same(arrays["fingerprint"], self.probed):
-            other = ["model"]
         for name, settings in header["settings"].items():
             mine = self.settings.get(name, settings)
             other += [f"{name}.{key}" for key in mine if settings.get(key) != mine[key]]

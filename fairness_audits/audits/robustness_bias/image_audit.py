@@ -10,8 +10,7 @@ from fairness_audits.audits.robustness_bias.attacking import (
     DistanceCache,
     chosen_attacks,
     distances,
-    fingerprint,
-    weights_of,
+    identity_of,
 )
 from fairness_audits.audits.robustness_bias.checking import Check, checked_attacks
 from fairness_audits.audits.robustness_bias.distances import SMOOTHING, exact_arithmetic
@@ -44,7 +43,7 @@ def examined(settings: Settings, source: Source, model: Model, array: Array | No
     normalisation = {"mean": list(raw.mean), "std": list(raw.std)}
     # The network's part of the cache key. Smoothing also depends on the seed, through its noise.
     made_of = {
-        **{"model": "" if settings.checkpoint is None else weights_of(model), **normalisation},
+        **{"model": settings.checkpoint and identity_of(model, settings.checkpoint_key), **normalisation},
         **{"output kind": settings.output_kind, "shape": list(shape)},
         **{"program": __version__, "torch": torch.__version__, "numpy": np.__version__},
     }
@@ -57,8 +56,7 @@ def examined(settings: Settings, source: Source, model: Model, array: Array | No
         check_sizes(subjects.points, settings.min_group)
         labels = np.zeros(0, dtype=np.int64) if label is None else label
         check_classes(labels, subjects.classes, settings.classes, settings.label, source.name)
-        probed = np.zeros(0) if settings.checkpoint is None else fingerprint(subjects)
-        cache = DistanceCache(settings.checkpoint, made_of, made_by, probed)
+        cache = DistanceCache(settings.checkpoint, made_of, made_by)
         try:
             found = [distances(one, subjects, cache, settings) for one in wanted]
             check = checked_attacks(subjects, settings) if any(one.bound == "upper" for one in wanted) else None

@@ -170,6 +170,11 @@ class Attacks(Options, title="distances"):
         None,
         "FILE",
     )
+    checkpoint_key: str | None = option(
+        "name of the model for the checkpoint, needed if the model is a function. Change it whenever the model changes",
+        None,
+        "TEXT",
+    )
 
 
 class Comparison(Options, title="comparison"):
