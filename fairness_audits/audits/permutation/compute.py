@@ -13,12 +13,12 @@ from scipy.special import expit, logit, ndtri
 
 from fairness_audits.audits.inference import adjusted_p, least_draws, wilson_interval
 from fairness_audits.audits.permutation import metrics as known_metrics
+from fairness_audits.audits.permutation.core import PermutationTest, tested
 from fairness_audits.audits.permutation.correlation import correlation_test
 from fairness_audits.audits.permutation.metrics import Auc, Mean, Metric, Rate
 from fairness_audits.audits.permutation.monte_carlo import SIDED, tails
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions, near_zero
 from fairness_audits.audits.permutation.pairs import largest_t
-from fairness_audits.audits.permutation.permutation_test import PermutationTest, tested
 from fairness_audits.audits.permutation.plan import CORRELATION, Plan
 from fairness_audits.audits.permutation.reading import grouped_by, read, varies
 from fairness_audits.audits.permutation.resamplers import countable, resampler
@@ -103,7 +103,7 @@ def by_group(content: Counts | Predictions, metric: Metric, grouping: str, plan:
     """
     rests_on, settings = support(content, metric), plan.testing(metric)
     if isinstance(metric, Rate) and countable(content):
-        ends = [wilson_interval(x or 0, n, 1 - settings.alpha) if n else (math.nan, math.nan) for n, x in rests_on]
+        ends = [wilson_interval((x or 0) / max(n, 1), n, 1 - settings.alpha) for n, x in rests_on]
         values = [(x or 0) / n if n else math.nan for n, x in rests_on]
     else:
         content, moved = near_zero(content) if isinstance(metric, Mean) and metric.moves else (content, 0.0)

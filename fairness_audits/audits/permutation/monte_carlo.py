@@ -210,23 +210,13 @@ class MonteCarlo:
         """The number of draws with an undefined statistic."""
         return int(np.isnan(self.reference).sum())
 
-    def interval(self, alpha: float, alternative: Alternative) -> tuple[float, float]:
-        """Return the interval of differences not rejected at level alpha, ends included: it holds 0 iff p > alpha."""
-        up, down = self.reference, -self.reference
-        if alternative == "two-sided":
-            up = down = np.abs(self.reference)
-        below, above = (float(bound(furthest(side, alpha / tails(alternative)), self.scale)) for side in (up, down))
-        low = -np.inf if alternative == "less" else self.difference - below
-        high = np.inf if alternative == "greater" else self.difference + above
-        return low, high
-
     def p_interval(self, settings: Settings) -> tuple[float, float]:
         """Return an interval for the p-value of infinitely many draws: Wilson's, or one for every stopping time."""
         extremes, draws = self.extremes(settings.alternative), len(self.reference)
         low, high = (
             settings.stop.interval(extremes, draws)
             if settings.stop
-            else wilson_interval(extremes, draws, MONTE_CARLO_LEVEL)
+            else wilson_interval(extremes / draws, draws, MONTE_CARLO_LEVEL)
         )
         return min(1.0, tails(settings.alternative) * low), min(1.0, tails(settings.alternative) * high)
 

@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 from scipy.special import ndtr, ndtri
 
+from fairness_audits.audits.permutation.core import permutation_test
 from fairness_audits.audits.permutation.correlation import correlation_p, correlation_test, pooled_shuffle_p
 from fairness_audits.audits.permutation.monte_carlo import Alternative, extreme, monte_carlo_p
 from fairness_audits.audits.permutation.outcomes import Counts
-from fairness_audits.audits.permutation.permutation_test import permutation_test
 from fairness_audits.audits.permutation.power import detectable, power_of, rate_variance, sample_size
 from fairness_audits.audits.permutation.rows import SummedRows
 from fairness_audits.audits.permutation.samples import table_p
