@@ -1,4 +1,8 @@
-"""One call for any metric: exact for rates of unclustered rows, studentised otherwise, every other test by its name."""
+"""The core of the audit: a metric of two groups in, its difference with an interval and a p-value out.
+
+Rates of unclustered rows are tested exactly, other metrics are studentised, and every other test has a name. The
+public function and the studies call :func:`tested` and :func:`by_group`.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -6,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from fairness_audits.audits.inference import wilson_interval
 from fairness_audits.audits.permutation import equivalence, intervals
-from fairness_audits.audits.permutation.bins import LOST, Coarse
+from fairness_audits.audits.permutation.bins import Coarse
 from fairness_audits.audits.permutation.doubts import NO_DOUBT, Doubt, doubt_of
 from fairness_audits.audits.permutation.equivalence import Bounds, Equivalence
 from fairness_audits.audits.permutation.exact import Rates, exact_p
@@ -15,8 +20,9 @@ from fairness_audits.audits.permutation.exact import statistic as exact_statisti
 from fairness_audits.audits.permutation.metrics import Auc, Mean, Metric, Rate, UserMetric, metric_named
 from fairness_audits.audits.permutation.monte_carlo import Alternative, Method, MonteCarlo, Settings, monte_carlo
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions, near_zero
+from fairness_audits.audits.permutation.reasons import GUARANTEES, OF_BINS, missing, stopping, without_variance
 from fairness_audits.audits.permutation.resamplers import countable, decisions, resampler
-from fairness_audits.audits.permutation.statistics import MetricEstimate
+from fairness_audits.audits.permutation.units import Support, support
 from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
@@ -83,25 +89,6 @@ class PermutationTest:
     def higher(self) -> str | None:
         """The group concluded to have the larger metric; None if the test concludes neither."""
         return None if self.direction == 0 else self.groups[0 if self.direction > 0 else 1]
-
-
-GUARANTEES = {
-    "exact": "if the rates are equal, the probability of rejection is at most alpha for every number of independent "
-    "rows, even if the groups differ in other ways",
-    "studentized": "if the metrics are equal, the probability of rejection tends to alpha as both groups grow; if the "
-    "groups have the same distribution, it is at most alpha for every number of rows",
-    "unstudentized": "if the groups have the same distribution, the probability of rejection is at most alpha; if "
-    "only the metric is equal, it can be far from alpha",
-}
-
-OF_BINS = (
-    f"; estimates and the statistic use all rows, but the permutations use bins of ranks, which may change a variance "
-    f"by {LOST:.0%}"
-)
-
-NEEDED = {"tpr": "label 1", "fnr": "label 1", "fpr": "label 0", "tnr": "label 0"}
-NEEDED |= {"precision": "prediction 1", "npv": "prediction 0"}
-"""Names of the rows in the denominator of a rate."""
 
 
 def permutation_test(
@@ -287,13 +274,20 @@ def _blank(
 
 
 def completed(
-    result: PermutationTest, found: MonteCarlo, settings: Settings, doubt: Doubt = NO_DOUBT
+    result: PermutationTest,
+    found: MonteCarlo,
+    settings: Settings,
+    doubt: Doubt = NO_DOUBT,
+    limits: tuple[float, float] = intervals.EVERY,
 ) -> PermutationTest:
-    """Complete the result by a Monte-Carlo test. The p-value is the largest that the ``doubt`` allows."""
+    """Complete the result by a Monte-Carlo test of a difference within ``limits``.
+
+    The p-value is the largest that the ``doubt`` allows.
+    """
     possible = sorted(doubt.possible(found), key=lambda one: one.p(settings.alternative))
     least, found = possible[0].p(settings.alternative), possible[-1]
     value = found.p(settings.alternative)
-    low, high = intervals.of_draws(found, settings, doubt)
+    low, high = intervals.of_draws(found, settings, doubt, limits)
     p_low, p_high = found.p_interval(settings)
     return replace(
         result,
@@ -308,10 +302,44 @@ def completed(
         direction=direction(found.difference, found.p("greater"), found.p("less"), settings),
         draws=len(found.reference),
         undefined_draws=found.undefined_draws,
-        guarantee=result.guarantee + _stopping(found, settings),
+        guarantee=result.guarantee + stopping(found, settings),
         hidden=doubt.difference,
         p_least=least,
     )
+
+
+@dataclass(frozen=True)
+class GroupMetric:
+    """A metric in one ``group`` of ``rows`` rows, and the interval of level 1 - alpha; NaN if they do not exist.
+
+    The metric ``rests_on`` some of the rows.
+    """
+
+    group: str
+    rows: int
+    rests_on: Support
+    value: float
+    low: float
+    high: float
+
+
+def by_group(data: Predictions | Counts, metric: Metric, settings: Settings) -> tuple[GroupMetric, ...]:
+    """Estimate a metric in each group.
+
+    The interval is Wilson's for rates of unclustered rows, normal on the log-odds scale for the AUC, else normal.
+    """
+    rests_on = support(data, metric)
+    if isinstance(metric, Rate) and countable(data):
+        values = [(events or 0) / n if n else float("nan") for n, events in rests_on]
+        ends = [wilson_interval(value, of.n, 1 - settings.alpha) for value, of in zip(values, rests_on, strict=True)]
+    else:
+        data, moved = near_zero(data) if isinstance(metric, Mean) and metric.moves else (data, 0.0)
+        observed = resampler(data, metric, 0, settings.smoothing, settings.bootstraps).observed
+        values = (observed.value + moved).tolist()
+        low, high = intervals.of_groups(observed, settings.alpha, odds=isinstance(metric, Auc))
+        ends = (np.stack([low, high], axis=-1) + moved).tolist()
+    every = zip(data.groups, data.sizes.tolist(), rests_on, values, ends, strict=True)
+    return tuple(GroupMetric(name, rows, of, value, *interval) for name, rows, of, value, interval in every)
 
 
 def direction(difference: float, p_greater: float, p_less: float, settings: Settings) -> int:
@@ -320,50 +348,3 @@ def direction(difference: float, p_greater: float, p_less: float, settings: Sett
     if difference > 0 and p_greater <= tail and settings.alternative != "less":
         return 1
     return -1 if difference < 0 and p_less <= tail and settings.alternative != "greater" else 0
-
-
-def _stopping(found: MonteCarlo, settings: Settings) -> str:
-    if settings.stop is None:
-        return ""
-    drawn = len(found.reference)
-    if not found.stopped:
-        return (
-            f"; after all {drawn} draws, the probability that more draws change the decision is still above "
-            f"{settings.resampling_risk}"
-        )
-    return (
-        f"; drawing stopped after {drawn} of {settings.draws}: the probability that infinitely many draws would change "
-        f"the decision is at most {settings.resampling_risk}, and the level increases by at most this amount"
-    )
-
-
-def missing(data: Predictions | Counts, metric: Metric, value: Array) -> str:
-    """Return why a group has no metric; empty if the metric (G,) exists in both."""
-    for group, name in enumerate(data.groups):
-        if np.isfinite(value[group]):
-            continue
-        if isinstance(metric, Rate):
-            return f"group {name!r} has no rows with {NEEDED[metric.name]}"
-        if isinstance(metric, Auc):
-            return f"group {name!r} has no rows with label {0 if data.positives()[group] else 1}"
-        if np.isinf(value[group]):
-            return (
-                f"the {metric.title} of group {name!r} is infinite, because a prediction with probability 0 or 1 was "
-                "wrong"
-            )
-        return f"the {metric.title} of group {name!r} is undefined: its rows give NaN"
-    return ""
-
-
-def without_variance(data: Predictions | Counts, metric: Metric, observed: MetricEstimate) -> str:
-    """Return which group has too few rows for a variance; empty if both have one.
-
-    A variance of 0 counts as one: T then uses the variance of the other group, before and after a permutation.
-    """
-    for group, name in enumerate(data.groups):
-        if not observed.variance[group] < np.inf:
-            return (
-                f"the {metric.title} of group {name!r} has no variance estimate (too few rows), so the difference "
-                "cannot be studentised: get more rows of this group, or accept the limits of method unstudentized"
-            )
-    return ""

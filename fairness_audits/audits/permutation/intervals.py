@@ -25,6 +25,7 @@ from fairness_audits.audits.permutation.statistics import MetricEstimate
 from fairness_audits.values import Array
 
 Interval = tuple[float, float]
+EVERY: Interval = (-np.inf, np.inf)
 LARGEST_RATIO = 1e9
 STEPS = 80
 """Number of bisections for the end of an interval."""
@@ -55,8 +56,8 @@ def newcombe(rates: Rates, alpha: float, alternative: Alternative) -> Interval:
     return -1.0 if alternative == "less" else max(-1.0, low), 1.0 if alternative == "greater" else min(1.0, high)
 
 
-def of_draws(found: MonteCarlo, settings: Settings, doubt: Doubt = NO_DOUBT) -> Interval:
-    """Compute the interval of a difference by inverting a Monte-Carlo test, as wide as the doubt requires.
+def of_draws(found: MonteCarlo, settings: Settings, doubt: Doubt = NO_DOUBT, limits: Interval = EVERY) -> Interval:
+    """Compute the interval of a difference within ``limits``, by inverting a Monte-Carlo test, as the doubt requires.
 
     The bound on the error through bins moves the ends. The margins of groups without variance are further legs of a
     right triangle, as in Newcombe's interval. Source: Zou and Donner 2008.
@@ -67,7 +68,8 @@ def of_draws(found: MonteCarlo, settings: Settings, doubt: Doubt = NO_DOUBT) -> 
         (down_a, down_b), (up_a, up_b) = doubt.margins
         low = found.difference - float(np.linalg.norm([found.difference - low, down_a, up_b]))
         high = found.difference + float(np.linalg.norm([high - found.difference, up_a, down_b]))
-    return _agreeing((low, high), found.difference, found.p(settings.alternative) <= settings.alpha)
+    low, high = _agreeing((low, high), found.difference, found.p(settings.alternative) <= settings.alpha)
+    return max(low, limits[0]), min(high, limits[1])
 
 
 def inverted(found: MonteCarlo, alpha: float, alternative: Alternative) -> Interval:

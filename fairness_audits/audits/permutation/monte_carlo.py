@@ -14,8 +14,9 @@ Each test is inverted for its interval: the values d that it would not reject if
 Source: DiCiccio et al. 2020.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Annotated, Literal
 
 import numpy as np
@@ -23,7 +24,7 @@ from scipy.special import gammaln, xlog1py, xlogy
 
 from fairness_audits.audits.inference import wilson_interval
 from fairness_audits.audits.permutation.draws import BLOCK, Resampler
-from fairness_audits.audits.permutation.statistics import studentized
+from fairness_audits.audits.permutation.statistics import MetricEstimate, studentized
 from fairness_audits.validation import Checked, Count, Share, at_least, finite
 from fairness_audits.values import Array
 
@@ -39,6 +40,11 @@ asymptotically, both tests agree.
 """
 
 SIDED = ("greater", "less")
+STATISTICS: Mapping[str, Callable[[MetricEstimate], Array]] = {
+    "studentized": studentized,
+    "unstudentized": attrgetter("difference"),
+}
+"""The statistic of each method: a function from the estimates (2, ...) of two groups to (...)."""
 
 ROUNDING = 1e-12
 """Relative difference within which two numbers count as equal: their sums may run in another order."""
@@ -230,13 +236,12 @@ def monte_carlo(source: Resampler, method: Method, settings: Settings, doubt: fl
     observed = source.observed
     difference = float(observed.difference)
     scale = float(np.sqrt(observed.variance.sum())) if method == "studentized" else 1.0
-    statistic = float(studentized(observed)) if method == "studentized" else difference
+    statistic = float(STATISTICS[method](observed))
     if doubt:
         statistic = difference / float(np.hypot(scale, doubt))
 
     def block(number: int, size: int) -> Array:
-        permuted = source.permuted(number, size)
-        return studentized(permuted) if method == "studentized" else permuted.difference
+        return STATISTICS[method](source.permuted(number, size))
 
     slack = TIED if method == "studentized" else ROUNDING * float(np.abs(observed.value).max())
     reference, stopped = until_safe(block, statistic, settings, slack)
