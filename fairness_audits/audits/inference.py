@@ -12,7 +12,7 @@ The largest |T| of several pairs of groups, which accounts for their dependence,
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -73,6 +73,18 @@ def wilson_interval(share: float, trials: int, level: float) -> tuple[float, flo
     centre = (2 * trials * share + z**2) / scale
     reach = z / scale * math.sqrt(4 * trials * share * (1 - share) + z**2)
     return 0.0 if share == 0 else centre - reach, 1.0 if share == 1 else centre + reach
+
+
+def unseen(n: Array | float, level: float) -> Any:
+    """Return the largest share of a population that differs, if n observations agree: 1 - level^(1/n).
+
+    If a larger share differed, the probability that none of them does would be below ``level``.
+
+    References
+    ----------
+    Clopper and Pearson 1934.
+    """
+    return 1 - level ** (1 / n)
 
 
 class Ends(NamedTuple):

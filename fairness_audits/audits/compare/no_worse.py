@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy.stats import t as student
 
-from fairness_audits.audits.inference import Ends
+from fairness_audits.audits.inference import Ends, unseen
 from fairness_audits.audits.permutation.metrics import better
 from fairness_audits.audits.permutation.paired import score_interval
 from fairness_audits.audits.permutation.paired_samples import SampleChange
@@ -47,8 +47,8 @@ def of_means(pair: Array, rate: bool) -> Combined:
         mean, error = float(values.mean()), float(values.std(ddof=1) / np.sqrt(n))
         reach = float(student.ppf(1 - alpha, n - 1)) * error
         if error <= CANCELLED * np.abs(values).max():
-            # All n rows agree. Others are at most a share 1 - alpha^(1/n), with values in the range of those seen.
-            reach = (1 - alpha ** (1 / n)) * width * (2 if values.any() else 1)
+            # All n rows agree. The values of others are in the range of those seen.
+            reach = unseen(n, alpha) * width * (2 if values.any() else 1)
         return Ends(mean, mean - reach, mean + reach)
 
     return ends

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtri
 
+from fairness_audits.audits.inference import unseen
 from fairness_audits.audits.permutation.bins import hidden
 from fairness_audits.audits.permutation.metrics import Auc, Mean, Metric, Rate
 from fairness_audits.audits.permutation.monte_carlo import MonteCarlo
@@ -95,5 +96,5 @@ def margins(data: Predictions | Counts, metric: Metric, observed: MetricEstimate
     weighted = isinstance(data, Predictions) and data.weight is not None
     if isinstance(metric, Auc | Rate) and degenerate.any() and not weighted:
         share = np.stack([observed.value, 1 - observed.value])
-        reach = (1 - level ** (1 / independent(data, metric))) * share
+        reach = unseen(independent(data, metric), level) * share
     return np.where(degenerate, reach, 0.0)

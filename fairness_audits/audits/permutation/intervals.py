@@ -27,8 +27,8 @@ from fairness_audits.values import Array
 Interval = tuple[float, float]
 EVERY: Interval = (-np.inf, np.inf)
 LARGEST_RATIO = 1e9
-STEPS = 80
-"""Number of bisections for the end of an interval."""
+STEPS, HALVINGS = 80, 60
+"""Numbers of bisections for the end of an interval: from all values, and from the estimate outwards."""
 
 
 def of_rates(rates: Rates, settings: Settings, rejected: bool) -> Interval:
@@ -138,6 +138,22 @@ def score_interval(rates: Rates, alpha: float, comparison: Comparison = "differe
     if comparison == "difference":
         return low, high
     return 0.0 if rates.x_a == 0 else low, np.inf if rates.x_b == 0 else high
+
+
+def score_intervals(events: Array, sizes: Array, others: Array, rest: Array, critical: float) -> Array:
+    """Compute the differences of k pairs of rates whose score statistic is within +-critical: both ends, (2, k).
+
+    At a difference of 0 the score statistic is T. An interval therefore contains 0 if |T| is at most ``critical``.
+    """
+    ends = []
+    for end in (-1.0, 1.0):
+        inside, outside = events / sizes - others / rest, np.full(len(sizes), end)
+        for _ in range(HALVINGS):
+            middle = (inside + outside) / 2
+            within = np.abs(score_statistic(events, sizes, others, rest, middle, "difference")) <= critical
+            inside, outside = np.where(within, middle, inside), np.where(within, outside, middle)
+        ends.append(inside)
+    return np.array(ends)
 
 
 def crossing(beyond: Callable[[float], bool], comparison: Comparison = "ratio") -> float:
