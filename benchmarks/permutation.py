@@ -37,8 +37,8 @@ from unittest.mock import patch
 import numpy as np
 import psutil
 
+from fairness_audits.audits.permutation.core import permutation_test
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions, decided
-from fairness_audits.audits.permutation.permutation_test import permutation_test
 
 Array = np.ndarray
 COUNTABLE = 10**6

@@ -12,6 +12,7 @@ The largest |T| of several pairs of groups, which accounts for their dependence,
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -54,23 +55,59 @@ def corrected(p: Array, correction: str) -> Array:
     return adjusted
 
 
-def wilson_interval(successes: int, trials: int, level: float) -> tuple[float, float]:
-    r"""Compute the score interval of this level for a probability; its ends are exactly 0 or 1 for 0 or n successes.
+def wilson_interval(share: float, trials: int, level: float) -> tuple[float, float]:
+    r"""Compute the score interval of this level for a probability; a share of 0 or 1 is exactly one of its ends.
 
-    .. math:: \frac{2 k + z^2 \mp z \sqrt{4 k (1 - k / n) + z^2}}{2 (n + z^2)}
+    .. math:: \frac{2 n f + z^2 \mp z \sqrt{4 n f (1 - f) + z^2}}{2 (n + z^2)}
 
-    for k successes in n trials, z the normal quantile at (1 + level) / 2.
+    for a share f of n trials, z the normal quantile at (1 + level) / 2. Both ends are NaN for n = 0.
 
     References
     ----------
     Wilson 1927.
     """
+    if not trials:
+        return math.nan, math.nan
     z = float(ndtri(0.5 + 0.5 * level))
-    share = successes / trials
     scale = 2 * (trials + z**2)
     centre = (2 * trials * share + z**2) / scale
     reach = z / scale * math.sqrt(4 * trials * share * (1 - share) + z**2)
-    return 0.0 if successes == 0 else centre - reach, 1.0 if successes == trials else centre + reach
+    return 0.0 if share == 0 else centre - reach, 1.0 if share == 1 else centre + reach
+
+
+def unseen(n: Array | float, level: float) -> Any:
+    """Return the largest share of a population that differs, if n observations agree: 1 - level^(1/n).
+
+    If a larger share differed, the probability that none of them does would be below ``level``.
+
+    References
+    ----------
+    Clopper and Pearson 1934.
+    """
+    return 1 - level ** (1 / n)
+
+
+class Ends(NamedTuple):
+    """An estimate and its interval; NaN if they do not exist."""
+
+    estimate: float
+    low: float
+    high: float
+
+    def shifted(self, by: float) -> "Ends":
+        return Ends(*(one + by for one in self))
+
+    def minus(self, other: "Ends") -> "Ends":
+        """Return the difference of two independent estimates.
+
+        References
+        ----------
+        Newcombe 1998, method 10, for two shares; Zou and Donner 2008.
+        """
+        difference = self.estimate - other.estimate
+        below = math.hypot(self.estimate - self.low, other.high - other.estimate)
+        above = math.hypot(self.high - self.estimate, other.estimate - other.low)
+        return Ends(difference, difference - below, difference + above)
 
 
 def corrected_once(p: Array, hypotheses: Sequence[Hashable], correction: str) -> Array:

@@ -49,9 +49,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from fairness_audits.audits.permutation.correlation import correlation_p, pooled_shuffle_p
-from fairness_audits.audits.permutation.metrics import RATES
 from fairness_audits.audits.permutation.power import power_of, rate_variance
-from fairness_audits.audits.permutation.samples import TESTS, auc_p, table_p
+from fairness_audits.audits.permutation.samples import TESTS, auc_p, groups_of, table_p
 from fairness_audits.audits.permutation.statistics import Proportion
 from fairness_audits.errors import InvalidInput
 from fairness_audits.validation import Checked, Count, Counts, Share, Shares, at_least, not_empty, one_of, some_of
@@ -225,7 +224,7 @@ class Directions(Power):
 
     def _wrong(self, sign: float, tables: Array, rng: np.random.Generator) -> dict[str, Array]:
         """Return the p-values of the samples whose observed difference has the wrong sign, and 1 for the others."""
-        difference = Proportion(0.0)(np.moveaxis(RATES[self.metric].split(tables), 1, 0)).difference
+        difference = Proportion(0.0)(groups_of(tables, self.metric)).difference
         right = np.sign(difference) == sign
         return {test: np.where(right, 1.0, p) for test, p in self._p_values(tables, rng).items()}
 

@@ -11,10 +11,10 @@ from typing import Annotated, Any, cast, get_args
 import numpy as np
 
 from fairness_audits.audits.inference import adjusted_p
+from fairness_audits.audits.permutation.core import PermutationTest, tested
 from fairness_audits.audits.permutation.metrics import METRICS, RATES, hypothesis
 from fairness_audits.audits.permutation.monte_carlo import Method, Settings
 from fairness_audits.audits.permutation.outcomes import Predictions, decided
-from fairness_audits.audits.permutation.permutation_test import PermutationTest, tested
 from fairness_audits.validation import Checked, Count, Probability, Share, at_least, finite, some_of
 from fairness_audits.values import Array, Classifier, Dataset
 from pipeline.predictions import named_attributes, scores_of

@@ -18,7 +18,8 @@ import numpy as np
 from fairness_audits.audits.inference import corrected
 from fairness_audits.audits.permutation.metrics import RATES
 from fairness_audits.audits.permutation.power import detectable
-from fairness_audits.audits.permutation.samples import TESTS, table_p
+from fairness_audits.audits.permutation.samples import TESTS, groups_of, table_p
+from fairness_audits.audits.permutation.statistics import Proportion
 from fairness_audits.errors import InvalidInput
 from fairness_audits.validation import Checked, Count, Counts, Probability, Share, some_of
 from fairness_audits.values import Array, Classifier, Dataset
@@ -102,15 +103,13 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
 
 def minima(tables: Array, metric: str, test: str, config: Config, rng: np.random.Generator) -> dict[str, Array]:
     """Compute the smallest detected |D| for each sample (S,) of tables (S, T, 2, 2, 2), uncorrected and corrected."""
-    kinds = RATES[metric].split(tables)[..., :2]
-    enough = np.asarray((kinds >= config.smallest_cell).all(axis=(-1, -2)))
+    groups = groups_of(tables, metric)
+    enough = np.asarray((groups[..., :2] >= config.smallest_cell).all(axis=(0, -1)))
     p = np.full(enough.shape, np.nan)
     if enough.any():
         p[enough] = table_p(tables[enough], metric, test, config.draws, rng)
     adjusted = np.stack([corrected(of_sample, "holm") for of_sample in p])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rate = kinds[..., 0] / kinds.sum(axis=-1)
-    size = np.abs(rate[..., 0] - rate[..., 1])
+    size = np.abs(Proportion(0.0)(groups).difference)
     return {
         "minimum_difference": _least(size, p <= config.alpha),
         "minimum_difference_corrected": _least(size, adjusted <= config.alpha),
@@ -119,13 +118,10 @@ def minima(tables: Array, metric: str, test: str, config: Config, rng: np.random
 
 def formula(tables: Array, metric: str, alpha: float) -> Array:
     """Compute the |D| detected with probability 1/2, (S,) for tables (S, 2, 2, 2); NaN for a group without rows."""
-    kinds = RATES[metric].split(tables)[..., :2]
+    groups = groups_of(tables, metric)
+    rate, rows = Proportion(0.0)(groups).value, groups[..., :2].sum(axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        m = kinds.sum(axis=-1)
-        rate = kinds[..., 0] / m
-        spread = rate * (1 - rate)
-        variances: Any = spread[:, 0], spread[:, 1]
-        return detectable(variances, (m[:, 0], m[:, 1]), alpha=alpha)
+        return detectable(tuple(rate * (1 - rate)), tuple(rows), alpha=alpha)
 
 
 def _least(size: Array, detected: Array) -> Array:

@@ -11,11 +11,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fairness_audits.audits.permutation.draws import permuted
 from fairness_audits.audits.permutation.metrics import RATES
-from fairness_audits.audits.permutation.monte_carlo import furthest, two_sided_p
-from fairness_audits.audits.permutation.samples import table_p
-from fairness_audits.audits.permutation.statistics import Proportion, studentized
+from fairness_audits.audits.permutation.samples import Permuted, groups_of, table_p
 from fairness_audits.validation import Checked, Count, Share, at_least, some_of
 from fairness_audits.values import Array, Classifier, Dataset
 from pipeline.predictions import named_attributes, scores_of, threshold_tables
@@ -64,18 +61,17 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
 
 def _at_thresholds(tables: Array, name: str, config: Config, rng: np.random.Generator) -> dict[str, dict[str, Array]]:
     """Return the statistics (T,) of tables (T, 2, 2, 2) by test; "" holds those without a test."""
-    wald, groups = Proportion(0.0), np.moveaxis(RATES[name].split(tables), 1, 0)
-    observed, drawn = wald(groups), wald(permuted(groups, config.draws, rng))
-    p = two_sided_p(studentized(drawn), studentized(observed))
+    groups = groups_of(tables, name)
+    found, rows = Permuted.of(groups, config.draws, rng), groups[..., :2].sum(axis=-1)
     return {
-        "studentized": {"rejected": p <= config.alpha},
+        "studentized": {"rejected": found.p("studentized") <= config.alpha},
         "exact": {"rejected": table_p(tables, name, "exact", config.draws, rng) <= config.alpha},
         "": {
-            "difference": observed.difference,
-            "estimate_a": observed.value[0],
-            "estimate_b": observed.value[1],
-            "n_a": groups[0, :, :2].sum(axis=-1),
-            "n_b": groups[1, :, :2].sum(axis=-1),
-            "percentile_95": furthest(np.abs(drawn.difference), config.alpha),
+            "difference": found.observed.difference,
+            "estimate_a": found.observed.value[0],
+            "estimate_b": found.observed.value[1],
+            "n_a": rows[0],
+            "n_b": rows[1],
+            "percentile_95": found.bound(config.alpha),
         },
     }

@@ -37,10 +37,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import betabinom, binom, nct, norm, ttest_ind_from_stats
+from scipy.stats import betabinom, binom, nct, ttest_ind_from_stats
 from scipy.stats import f as fisher
 from scipy.stats import t as student
 
+from fairness_audits.audits.inference import Ends, wilson_interval
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.values import Array
 
@@ -103,10 +104,9 @@ def one_run(published: Estimate, ours: Estimate, rounding: float, level: float) 
 
 def shares(published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:
     """Test the published k of n under our rate, with Newcombe's interval. The count k is exact, not rounded."""
-    p, q = ours.value, published.value
-    (low, high), (below, above) = wilson(ours, level), wilson(published, level)
-    ends = (p - q - math.hypot(p - low, above - q), p - q + math.hypot(high - p, q - below))
-    return Outcome(float(predictive(ours, published.n)[round(q * published.n)]), None, p - q, *ends)
+    first, second = (Ends(side.value, *wilson_interval(side.value, side.n, level)) for side in (ours, published))
+    p = predictive(ours, published.n)[round(published.value * published.n)]
+    return Outcome(float(p), None, *first.minus(second))
 
 
 def predictive(ours: Estimate, n: int) -> Array:
@@ -155,28 +155,15 @@ def variances(published: Estimate, ours: Estimate, rounding: float, level: float
     return Outcome(min(float(p), 1.0), None, ours.value - printed, next(ends) - high, next(ends) - low)
 
 
-def wilson(share: Estimate, level: float) -> tuple[float, float]:
-    """Compute Wilson's interval with the normal (1 + level) / 2 quantile z.
-
-    The ends are (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n).
-    """
-    z, n, p = float(norm.ppf((1 + level) / 2)), share.n, share.value
-    half = z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-    middle, size = p + z**2 / (2 * n), 1 + z**2 / n
-    # At shares of 0 and 1 one end equals the share except for rounding errors.
-    return max((middle - half) / size, 0.0), min((middle + half) / size, 1.0)
-
-
 def with_wilson(share: Estimate, level: float) -> Estimate:
     """Add Wilson's interval to a share."""
-    low, high = wilson(share, level)
+    low, high = wilson_interval(share.value, share.n, level)
     return replace(share, low=low, high=high)
 
 
 def wilson_band(values: Array, n: int, level: float) -> Array:
     """Return Wilson's intervals (2, k) of shares (k,) of n each; NaN for n = 0."""
-    ends = [wilson(Estimate(float(value), n=n), level) if n else (math.nan, math.nan) for value in values]
-    return np.array(ends, float).reshape(-1, 2).T
+    return np.array([wilson_interval(float(value), n, level) for value in values], float).reshape(-1, 2).T
 
 
 def equality(published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:

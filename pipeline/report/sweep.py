@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 
+from fairness_audits.audits.inference import wilson_interval
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import enumerated, nearest
 from fairness_audits.results.estimate import Estimate
@@ -16,7 +17,6 @@ from fairness_audits.results.formats import parameter
 from fairness_audits.results.markup import raised
 from fairness_audits.results.style import INK, METHODS, PAGE_WIDTH, MethodStyle, curve, method_style, new_figure
 from pipeline.report import labels as w
-from pipeline.report.rules import wilson
 from pipeline.report.stamp import Picture, Stamp
 from pipeline.workflow.sweep import Figure, column
 
@@ -108,7 +108,7 @@ def summary(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
 def _interval(found: Estimate, share: bool) -> tuple[float, float]:
     """Compute the 95 % interval of a share or of a mean over repetitions."""
     if share and found.n:
-        return wilson(found, LEVEL)
+        return wilson_interval(found.value, found.n, LEVEL)
     interval = found.with_t_interval(LEVEL)
     return interval.low, interval.high
 

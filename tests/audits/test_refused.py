@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from fairness_audits.audits.loss_ratio.admissible import Admissible, check_categories
+from fairness_audits.audits.permutation.core import permutation_test
 from fairness_audits.audits.permutation.metrics import METRICS, UserMetric, metric_named
 from fairness_audits.audits.permutation.monte_carlo import Settings
 from fairness_audits.audits.permutation.outcomes import Counts
 from fairness_audits.audits.permutation.pairs import largest_t
-from fairness_audits.audits.permutation.permutation_test import permutation_test
 from tests.audits.permutation.builders import BIAS, ROWS, simulate
 
 RNG = np.random.default_rng(1)

@@ -16,7 +16,7 @@ from sklearn.metrics import roc_auc_score
 
 from fairness_audits.audits.inference import corrected_once
 from fairness_audits.audits.permutation import compute, reading
-from fairness_audits.audits.permutation.permutation_test import PermutationTest
+from fairness_audits.audits.permutation.core import PermutationTest
 from fairness_audits.audits.permutation.plan import Plan, planned
 from fairness_audits.cli.entry import parser, settings_of
 from fairness_audits.files import save_figure

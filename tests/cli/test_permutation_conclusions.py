@@ -10,7 +10,7 @@ import pytest
 
 import fairness_audits as fa
 from fairness_audits.audits.permutation.exact import Rates
-from fairness_audits.audits.permutation.score_tests import score_interval
+from fairness_audits.audits.permutation.intervals import score_interval
 from fairness_audits.errors import InvalidInput
 from fairness_audits.results.result import Facts
 from tests.cli.places import documented, json_of, run

@@ -10,9 +10,9 @@ from sklearn.metrics import roc_auc_score
 from statsmodels.stats.proportion import proportion_confint
 
 import fairness_audits as fa
+from fairness_audits.audits.permutation.core import permutation_test
 from fairness_audits.audits.permutation.metrics import METRICS
 from fairness_audits.audits.permutation.outcomes import Predictions
-from fairness_audits.audits.permutation.permutation_test import permutation_test
 from fairness_audits.audits.permutation.units import LEAST_UNITS, effective
 from fairness_audits.cli.entry import audited, parser, settings_of
 from fairness_audits.errors import InvalidInput

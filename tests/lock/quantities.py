@@ -14,11 +14,11 @@ import numpy as np
 
 from fairness_audits import fair_metric
 from fairness_audits.audits.permutation import draws
+from fairness_audits.audits.permutation.core import permutation_test
 from fairness_audits.audits.permutation.metrics import METRICS
 from fairness_audits.audits.permutation.monte_carlo import Settings
 from fairness_audits.audits.permutation.outcomes import Predictions
 from fairness_audits.audits.permutation.pairs import largest_t
-from fairness_audits.audits.permutation.permutation_test import permutation_test
 from fairness_audits.seeds import generators
 from fairness_audits.values import Array, Classifier, Dataset, ImageDataset, TransportMap
 from pipeline.counterparts import fitted, parted

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairness_audits.audits.permutation.core import permutation_test
 from fairness_audits.audits.permutation.outcomes import Counts
-from fairness_audits.audits.permutation.permutation_test import permutation_test
 from fairness_audits.audits.robustness_bias.points import partition_of
 from fairness_audits.inputs.table import Source
 from fairness_audits.tables import Engine, contingency, numbers, opened, predictions, spark_engine

@@ -11,35 +11,17 @@ correction either: the claim is the intersection of their alternatives (Berger 1
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from scipy.stats import t as student
 
+from fairness_audits.audits.inference import Ends, unseen
 from fairness_audits.audits.permutation.metrics import better
 from fairness_audits.audits.permutation.paired import score_interval
 from fairness_audits.audits.permutation.paired_samples import SampleChange
 from fairness_audits.audits.permutation.statistics import CANCELLED
 from fairness_audits.values import Array
-
-
-class Ends(NamedTuple):
-    """An estimate and its interval; NaN if they do not exist."""
-
-    estimate: float
-    low: float
-    high: float
-
-    def shifted(self, by: float) -> "Ends":
-        return Ends(*(one + by for one in self))
-
-    def minus(self, other: "Ends") -> "Ends":
-        """Return the difference of two independent estimates, by the method of Zou and Donner (2008)."""
-        difference = self.estimate - other.estimate
-        below = np.hypot(self.estimate - self.low, other.high - other.estimate)
-        above = np.hypot(self.high - self.estimate, other.estimate - other.low)
-        return Ends(difference, float(difference - below), float(difference + above))
-
 
 UNKNOWN = Ends(np.nan, np.nan, np.nan)
 Combined: TypeAlias = Callable[[Array, int, float], Ends]
@@ -65,8 +47,8 @@ def of_means(pair: Array, rate: bool) -> Combined:
         mean, error = float(values.mean()), float(values.std(ddof=1) / np.sqrt(n))
         reach = float(student.ppf(1 - alpha, n - 1)) * error
         if error <= CANCELLED * np.abs(values).max():
-            # All n rows agree. Others are at most a share 1 - alpha^(1/n), with values in the range of those seen.
-            reach = (1 - alpha ** (1 / n)) * width * (2 if values.any() else 1)
+            # All n rows agree. The values of others are in the range of those seen.
+            reach = unseen(n, alpha) * width * (2 if values.any() else 1)
         return Ends(mean, mean - reach, mean + reach)
 
     return ends

@@ -9,9 +9,10 @@ import pandas as pd
 from scipy.special import ndtri
 
 from fairness_audits.audits.compare.brief import brief
-from fairness_audits.audits.compare.no_worse import Combined, Ends, of_gap, of_group, of_means, of_samples
+from fairness_audits.audits.compare.no_worse import Combined, of_gap, of_group, of_means, of_samples
 from fairness_audits.audits.compare.settings import DRAWS, Settings
-from fairness_audits.audits.inference import adjusted_p, least_draws
+from fairness_audits.audits.inference import Ends, adjusted_p, least_draws
+from fairness_audits.audits.permutation.core import permutation_test
 from fairness_audits.audits.permutation.metrics import WITHOUT_LABEL, Auc, Mean, Rate, better, metric_named
 from fairness_audits.audits.permutation.outcomes import Predictions
 from fairness_audits.audits.permutation.paired import change, values
@@ -21,7 +22,6 @@ from fairness_audits.audits.permutation.paired_samples import (
     normal_p,
     precision_change,
 )
-from fairness_audits.audits.permutation.permutation_test import permutation_test
 from fairness_audits.audits.permutation.reading import grouped_by
 from fairness_audits.audits.permutation.result import first
 from fairness_audits.errors import InvalidInput

@@ -9,19 +9,17 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import expit, logit, ndtri
 
-from fairness_audits.audits.inference import adjusted_p, least_draws, wilson_interval
+from fairness_audits.audits.inference import adjusted_p, least_draws
 from fairness_audits.audits.permutation import metrics as known_metrics
+from fairness_audits.audits.permutation.core import GroupMetric, PermutationTest, by_group, tested
 from fairness_audits.audits.permutation.correlation import correlation_test
-from fairness_audits.audits.permutation.metrics import Auc, Mean, Metric, Rate
+from fairness_audits.audits.permutation.metrics import Metric
 from fairness_audits.audits.permutation.monte_carlo import SIDED, tails
-from fairness_audits.audits.permutation.outcomes import Counts, Predictions, near_zero
+from fairness_audits.audits.permutation.outcomes import Counts, Predictions
 from fairness_audits.audits.permutation.pairs import largest_t
-from fairness_audits.audits.permutation.permutation_test import PermutationTest, tested
 from fairness_audits.audits.permutation.plan import CORRELATION, Plan
 from fairness_audits.audits.permutation.reading import grouped_by, read, varies
-from fairness_audits.audits.permutation.resamplers import countable, resampler
 from fairness_audits.audits.permutation.units import Support, fewest, support
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import listed
@@ -95,37 +93,20 @@ class Finding:
         return self.adjusted is not None and self.adjusted <= self.test.alpha
 
 
-def by_group(content: Counts | Predictions, metric: Metric, grouping: str, plan: Plan) -> list[dict[str, Any]]:
-    """Estimate a metric in each group, sorted with the worst first, by :func:`known_metrics.badness`.
-
-    The interval of level 1 - alpha is Wilson's for rates of unclustered rows, normal on the log-odds scale for the AUC,
-    else normal. What does not exist is None.
-    """
-    rests_on, settings = support(content, metric), plan.testing(metric)
-    if isinstance(metric, Rate) and countable(content):
-        ends = [wilson_interval(x or 0, n, 1 - settings.alpha) if n else (math.nan, math.nan) for n, x in rests_on]
-        values = [(x or 0) / n if n else math.nan for n, x in rests_on]
-    else:
-        content, moved = near_zero(content) if isinstance(metric, Mean) and metric.moves else (content, 0.0)
-        observed = resampler(content, metric, 0, settings.smoothing, settings.bootstraps).observed
-        values = (observed.value + moved).tolist()
-        error = np.sqrt(np.where(observed.variance > 0, observed.variance, np.nan))
-        reach = float(ndtri(1 - settings.alpha / 2)) * error
-        low, high = observed.value - reach, observed.value + reach
-        if isinstance(metric, Auc):
-            with np.errstate(divide="ignore", invalid="ignore"):
-                odds, wide = logit(observed.value), reach / (observed.value * (1 - observed.value))
-            low, high = expit(odds - wide), expit(odds + wide)
-        ends = (np.stack([low, high], axis=-1) + moved).tolist()
+def _by_group(content: Counts | Predictions, metric: Metric, grouping: str, plan: Plan) -> list[dict[str, Any]]:
+    """Return a metric in each group, sorted with the worst first, by :func:`known_metrics.badness`."""
     named = {"grouping": grouping, "metric": metric.name, "title": metric.title}
-    found: list[dict[str, Any]] = [
-        plain({**named, "name": name, "rows": rows, **of._asdict(), "estimate": value, "interval": interval})
-        for name, rows, of, value, interval in zip(content.groups, content.sizes, rests_on, values, ends, strict=True)
-    ]
-    return sorted(
-        found,
-        key=lambda one: math.inf if one["estimate"] is None else -known_metrics.badness(metric.name, one["estimate"]),
-    )
+
+    def rank(one: GroupMetric) -> float:
+        return -known_metrics.badness(metric.name, one.value) if math.isfinite(one.value) else math.inf
+
+    return [
+        plain({
+            **named, "name": one.group, "rows": one.rows, **one.rests_on._asdict(),
+            "estimate": one.value, "interval": (one.low, one.high),
+        })
+        for one in sorted(by_group(content, metric, plan.testing(metric)), key=rank)
+    ]  # fmt: skip
 
 
 def hypotheses(findings: Sequence[Finding]) -> int:
@@ -156,7 +137,7 @@ def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], list[dict[str
         for metric, (content, basis) in read(table, plan, grouping):
             content, reference = references.last(content, grouping.name)
             jobs += _group_jobs(plan, grouping.name, metric, content, basis, reference)
-            groups += by_group(content, metric, grouping.name, plan)
+            groups += _by_group(content, metric, grouping.name, plan)
     references.check()
     for column in dict.fromkeys(plan.settings.attribute):
         jobs.append(Job(_correlation(table, plan, column), ((column, CORRELATION),), drawn=True))

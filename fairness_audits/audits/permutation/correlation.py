@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fairness_audits.audits.permutation.core import PermutationTest, completed
 from fairness_audits.audits.permutation.draws import BLOCK
 from fairness_audits.audits.permutation.monte_carlo import (
     Method,
@@ -23,7 +24,7 @@ from fairness_audits.audits.permutation.monte_carlo import (
     two_sided_p,
     until_safe,
 )
-from fairness_audits.audits.permutation.permutation_test import GUARANTEES, PermutationTest, with_monte_carlo
+from fairness_audits.audits.permutation.reasons import GUARANTEES
 from fairness_audits.audits.permutation.statistics import CANCELLED
 from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
@@ -98,9 +99,7 @@ def correlation_test(
     error = _standard_error(x[:, 0], y[:, 0], r) if used == "studentized" else 1.0
     # Points on a line have a standard error of 0: the interval then ends where the test does.
     found = MonteCarlo(r, observed, error if error > CANCELLED else np.inf, reference, stopped)
-    made = with_monte_carlo(replace(blank, estimates=(r, r)), found, chosen)
-    low, high = np.clip(np.array([made.ci_low, made.ci_high], dtype=float), -1, 1).tolist()
-    return replace(made, ci_low=low, ci_high=high)
+    return completed(replace(blank, estimates=(r, r)), found, chosen, limits=(-1.0, 1.0))
 
 
 def correlation_p(x: Array, y: Array, *, rng: np.random.Generator, method: Method, draws: int) -> Array:

@@ -10,14 +10,12 @@ within a prediction, for accuracy and selection rate among all rows. It is Fishe
 fourfold table.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
-from fairness_audits.audits.inference import wilson_interval
 from fairness_audits.audits.permutation.draws import window
-from fairness_audits.audits.permutation.monte_carlo import SIDED, Alternative
+from fairness_audits.audits.permutation.monte_carlo import Alternative
 
 ALIKE = 1e-7
 """Relative distance within which probabilities count as equal, as in R's Fisher test."""
@@ -98,26 +96,3 @@ def statistic(rates: Rates) -> float:
     """
     variance = rates.events * (rates.trials - rates.events) / ((rates.trials - 1) * rates.m_a * rates.m_b)
     return 0.0 if rates.difference == 0 else rates.difference / float(np.sqrt(variance))
-
-
-def newcombe_interval(rates: Rates, alpha: float, alternative: Alternative) -> tuple[float, float]:
-    r"""Compute [low, high] of level 1 - alpha; the open end of a one-sided alternative is -1 or 1.
-
-    .. math:: D - \sqrt{(f_A - l_A)^2 + (u_B - f_B)^2} \quad\text{to}\quad D + \sqrt{(u_A - f_A)^2 + (f_B - l_B)^2}
-
-    with Wilson's interval [l, u] of each rate f. The coverage is near 1 - alpha, but not at least 1 - alpha in every
-    sample. In small samples the interval may exclude 0 although the exact test does not reject;
-    ``permutation_test.agreeing`` then extends it.
-
-    References
-    ----------
-    Newcombe 1998, method 10.
-    """
-    both = 2 * alpha if alternative in SIDED else alpha
-    (low_a, high_a), (low_b, high_b) = (
-        wilson_interval(events, rows, 1 - both) for events, rows in ((rates.x_a, rates.m_a), (rates.x_b, rates.m_b))
-    )
-    rate_a, rate_b = rates.x_a / rates.m_a, rates.x_b / rates.m_b
-    low = rates.difference - math.hypot(rate_a - low_a, high_b - rate_b)
-    high = rates.difference + math.hypot(high_a - rate_a, rate_b - low_b)
-    return -1.0 if alternative == "less" else max(-1.0, low), 1.0 if alternative == "greater" else min(1.0, high)

@@ -14,8 +14,9 @@ Each test is inverted for its interval: the values d that it would not reject if
 Source: DiCiccio et al. 2020.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Annotated, Literal
 
 import numpy as np
@@ -23,7 +24,7 @@ from scipy.special import gammaln, xlog1py, xlogy
 
 from fairness_audits.audits.inference import wilson_interval
 from fairness_audits.audits.permutation.draws import BLOCK, Resampler
-from fairness_audits.audits.permutation.statistics import studentized
+from fairness_audits.audits.permutation.statistics import MetricEstimate, studentized
 from fairness_audits.validation import Checked, Count, Share, at_least, finite
 from fairness_audits.values import Array
 
@@ -39,6 +40,11 @@ asymptotically, both tests agree.
 """
 
 SIDED = ("greater", "less")
+STATISTICS: Mapping[str, Callable[[MetricEstimate], Array]] = {
+    "studentized": studentized,
+    "unstudentized": attrgetter("difference"),
+}
+"""The statistic of each method: a function from the estimates (2, ...) of two groups to (...)."""
 
 ROUNDING = 1e-12
 """Relative difference within which two numbers count as equal: their sums may run in another order."""
@@ -210,23 +216,13 @@ class MonteCarlo:
         """The number of draws with an undefined statistic."""
         return int(np.isnan(self.reference).sum())
 
-    def interval(self, alpha: float, alternative: Alternative) -> tuple[float, float]:
-        """Return the interval of differences not rejected at level alpha, ends included: it holds 0 iff p > alpha."""
-        up, down = self.reference, -self.reference
-        if alternative == "two-sided":
-            up = down = np.abs(self.reference)
-        below, above = (float(bound(furthest(side, alpha / tails(alternative)), self.scale)) for side in (up, down))
-        low = -np.inf if alternative == "less" else self.difference - below
-        high = np.inf if alternative == "greater" else self.difference + above
-        return low, high
-
     def p_interval(self, settings: Settings) -> tuple[float, float]:
         """Return an interval for the p-value of infinitely many draws: Wilson's, or one for every stopping time."""
         extremes, draws = self.extremes(settings.alternative), len(self.reference)
         low, high = (
             settings.stop.interval(extremes, draws)
             if settings.stop
-            else wilson_interval(extremes, draws, MONTE_CARLO_LEVEL)
+            else wilson_interval(extremes / draws, draws, MONTE_CARLO_LEVEL)
         )
         return min(1.0, tails(settings.alternative) * low), min(1.0, tails(settings.alternative) * high)
 
@@ -240,13 +236,12 @@ def monte_carlo(source: Resampler, method: Method, settings: Settings, doubt: fl
     observed = source.observed
     difference = float(observed.difference)
     scale = float(np.sqrt(observed.variance.sum())) if method == "studentized" else 1.0
-    statistic = float(studentized(observed)) if method == "studentized" else difference
+    statistic = float(STATISTICS[method](observed))
     if doubt:
         statistic = difference / float(np.hypot(scale, doubt))
 
     def block(number: int, size: int) -> Array:
-        permuted = source.permuted(number, size)
-        return studentized(permuted) if method == "studentized" else permuted.difference
+        return STATISTICS[method](source.permuted(number, size))
 
     slack = TIED if method == "studentized" else ROUNDING * float(np.abs(observed.value).max())
     reference, stopped = until_safe(block, statistic, settings, slack)

@@ -14,9 +14,9 @@ from scipy.special import ndtri
 from scipy.stats import binomtest
 from scipy.stats import t as student
 
+from fairness_audits.audits.permutation.intervals import crossing
 from fairness_audits.audits.permutation.metrics import Mean, Rate
 from fairness_audits.audits.permutation.monte_carlo import TIED, blocks, monte_carlo_p
-from fairness_audits.audits.permutation.score_tests import crossing
 from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 

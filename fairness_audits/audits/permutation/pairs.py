@@ -5,12 +5,12 @@ from itertools import combinations
 
 import numpy as np
 
+from fairness_audits.audits.permutation.core import PermutationTest, tested
 from fairness_audits.audits.permutation.draws import Resampler
 from fairness_audits.audits.permutation.equivalence import Bounds
 from fairness_audits.audits.permutation.metrics import Mean, Metric, Rate
 from fairness_audits.audits.permutation.monte_carlo import Settings, blocks, monte_carlo_p
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions, near_zero
-from fairness_audits.audits.permutation.permutation_test import PermutationTest, tested
 from fairness_audits.audits.permutation.resamplers import countable, resampler
 from fairness_audits.audits.permutation.statistics import EQUAL, MetricEstimate, studentized
 from fairness_audits.errors import InvalidInput

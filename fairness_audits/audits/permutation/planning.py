@@ -20,6 +20,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
+from fairness_audits.audits.inference import unseen
 from fairness_audits.audits.permutation.draws import window
 from fairness_audits.audits.permutation.equivalence import Bounds
 from fairness_audits.audits.permutation.exact import ALIKE
@@ -92,7 +93,7 @@ class Planned:
         # Both AUCs are 0 or 1. As in the audit, one group bounds the difference in each direction.
         if self.margin is None:
             return float(f_a != f_b)
-        reach = (1 - (self.alpha / 2) ** (1 / fewest)) * ndtri(1 - self.alpha) / ndtri(1 - self.alpha / 2)
+        reach = unseen(fewest, self.alpha / 2) * ndtri(1 - self.alpha) / ndtri(1 - self.alpha / 2)
         return float(abs(f_a - f_b) + reach < self.margin)
 
     def _enumerated(self, rows: int, f_a: float, f_b: float) -> float:

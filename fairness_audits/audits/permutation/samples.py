@@ -1,5 +1,6 @@
 """Permutation tests of many samples at once, for studies of level and power, on tables of a rate or on scores."""
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -7,7 +8,14 @@ import numpy as np
 from fairness_audits.audits.permutation.draws import permuted
 from fairness_audits.audits.permutation.exact import Rates, exact_p
 from fairness_audits.audits.permutation.metrics import RATES
-from fairness_audits.audits.permutation.monte_carlo import ROUNDING, extreme, monte_carlo_p, two_sided_p
+from fairness_audits.audits.permutation.monte_carlo import (
+    ROUNDING,
+    STATISTICS,
+    extreme,
+    furthest,
+    monte_carlo_p,
+    two_sided_p,
+)
 from fairness_audits.audits.permutation.rows import RankedRows
 from fairness_audits.audits.permutation.statistics import MetricEstimate, Proportion, of_moments, studentized
 from fairness_audits.values import Array
@@ -55,16 +63,43 @@ def table_p(tables: Array, metric: str, test: str, draws: int, rng: np.random.Ge
     ----------
     DiCiccio et al. 2020, sections 3 to 5.
     """
-    kinds, statistic = RATES[metric].split(tables), Proportion(1.0 if test == SMOOTHED else 0.0)
     if test == "exact":
-        return np.array([_exact(*row) for row in kinds.reshape(len(kinds), 6).tolist()])
-    p, at_once = np.full(len(kinds), np.nan), max(1, DRAWS_AT_ONCE // draws)
-    known = (kinds[..., :2].sum(axis=-1) > 0).all(axis=-1)
-    for first in range(0, len(kinds), at_once):
+        return np.array([_exact(*row) for row in RATES[metric].split(tables).reshape(len(tables), 6).tolist()])
+    groups = groups_of(tables, metric)
+    p, at_once = np.full(len(tables), np.nan), max(1, DRAWS_AT_ONCE // draws)
+    known = (groups[..., :2].sum(axis=-1) > 0).all(axis=0)
+    for first in range(0, len(tables), at_once):
         rows = first + np.flatnonzero(known[first : first + at_once])
         if len(rows):
-            p[rows] = _resampled(kinds[rows], test, rng, draws, statistic)
+            p[rows] = _resampled(groups[:, rows], test, rng, draws)
     return p
+
+
+def groups_of(tables: Array, metric: str) -> Array:
+    """Count the events, non-events and other rows of a rate in each group: (..., 2, 2, 2) -> (2, ..., 3)."""
+    return np.moveaxis(RATES[metric].split(tables), -2, 0)
+
+
+@dataclass(frozen=True)
+class Permuted:
+    """A rate in both groups of S tables, ``observed`` (2, S), and after B permutations of each table, (2, S, B)."""
+
+    observed: MetricEstimate
+    drawn: MetricEstimate
+
+    @classmethod
+    def of(cls, groups: Array, draws: int, rng: np.random.Generator, smoothing: float = 0.0) -> "Permuted":
+        """Permute the rows of tables, counted by kind, (2, S, 3). The ``smoothing`` is that of the variance."""
+        rate = Proportion(smoothing)
+        return cls(rate(groups), rate(permuted(groups, draws, rng)))
+
+    def p(self, method: str) -> Array:
+        """Compute the two-sided p-values (S,) of a method, studentized or unstudentized."""
+        return two_sided_p(STATISTICS[method](self.drawn), STATISTICS[method](self.observed))
+
+    def bound(self, alpha: float) -> Array:
+        r"""Return the \|D\| beyond which the unstudentised test rejects, (S,): the k-th largest of the draws."""
+        return furthest(np.abs(self.drawn.difference), alpha)
 
 
 @lru_cache(maxsize=2**16)
@@ -73,26 +108,22 @@ def _exact(x_a: int, z_a: int, other_a: int, x_b: int, z_b: int, other_b: int) -
     return exact_p(rates).two_sided if rates.m_a and rates.m_b else float("nan")
 
 
-def _resampled(kinds: Array, test: str, rng: np.random.Generator, draws: int, statistic: Proportion) -> Array:
-    """Compute p-values from counts of kinds (S, 2, 3) if both groups have rows for the rate."""
-    groups = np.moveaxis(kinds, 1, 0)
-    observed = statistic(groups)
-    value = observed.difference
+def _resampled(groups: Array, test: str, rng: np.random.Generator, draws: int) -> Array:
+    """Compute p-values from counts of kinds (2, S, 3) if both groups have rows for the rate."""
+    rate = Proportion(0.0)
     if test == "bootstrap":
-        reference = statistic(_with_replacement(groups, rng, draws)).difference - value[:, None]
-    else:
-        drawn = statistic(permuted(groups, draws, rng))
-        reference = drawn.difference
-        if test in ("studentized", SMOOTHED):
-            value, reference = studentized(observed), studentized(drawn)
-        elif test == "lift":
-            pooled = _with_replacement(kinds.reshape(-1, 6), rng, draws).reshape(-1, draws, 2, 3)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                scale = np.nanstd(statistic(np.moveaxis(pooled, 2, 0)).difference, axis=-1, ddof=1)
-                value = np.where(value == 0, 0.0, value / scale)
-                scale = np.nanstd(reference, axis=-1, ddof=1, keepdims=True)
-                reference = np.where(reference == 0, 0.0, reference / scale)
-    return two_sided_p(reference, value)
+        value = rate(groups).difference
+        return two_sided_p(rate(_with_replacement(groups, rng, draws)).difference - value[:, None], value)
+    found = Permuted.of(groups, draws, rng, 1.0 if test == SMOOTHED else 0.0)
+    if test != "lift":
+        return found.p("studentized" if test == SMOOTHED else test)
+    pooled = _with_replacement(np.moveaxis(groups, 0, 1).reshape(-1, 6), rng, draws).reshape(-1, draws, 2, 3)
+    value, reference = found.observed.difference, found.drawn.difference
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = np.nanstd(rate(np.moveaxis(pooled, 2, 0)).difference, axis=-1, ddof=1)
+        value = np.where(value == 0, 0.0, value / scale)
+        scale = np.nanstd(reference, axis=-1, ddof=1, keepdims=True)
+        return two_sided_p(np.where(reference == 0, 0.0, reference / scale), value)
 
 
 def _with_replacement(counts: Array, rng: np.random.Generator, draws: int) -> Array:

@@ -10,11 +10,10 @@ there are few outcomes, the p-value is the exact unconditional one: the largest 
 over all pairs of rates under the hypothesis (Chan 1998).
 """
 
-from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln, ndtr, ndtri, xlog1py, xlogy
+from scipy.special import gammaln, ndtr, xlog1py, xlogy
 
 from fairness_audits.audits.permutation.exact import Rates
 from fairness_audits.audits.permutation.statistics import EQUAL
@@ -25,9 +24,6 @@ ENUMERATED = 100_000
 """Largest number of outcomes (pairs of counts) with exact p-values."""
 NUISANCE = 400
 """Number of pairs of rates over which the exact p-value is maximised."""
-LARGEST_RATIO = 1e9
-STEPS = 80
-"""Number of bisections for the end of an interval."""
 
 
 class OneSided(NamedTuple):
@@ -152,44 +148,3 @@ def _binomial(m: int, f: Array) -> Array:
     x, share = np.arange(m + 1), f[:, None]
     ways = gammaln(m + 1) - gammaln(x + 1) - gammaln(m - x + 1)
     return np.exp(ways + xlogy(x, share) + xlog1py(m - x, -share))
-
-
-def score_interval(rates: Rates, alpha: float, comparison: Comparison = "difference") -> tuple[float, float]:
-    """Compute the interval of values that neither one-sided score test rejects at level alpha / 2.
-
-    For a ratio, an open end is infinite, and both ends are NaN if no group has an event.
-
-    References
-    ----------
-    Miettinen and Nurminen 1985.
-
-    Examples
-    --------
-    >>> low, high = score_interval(Rates(30, 100, 45, 100), 0.05, "ratio")
-    >>> round(low, 3), round(high, 3)
-    (0.458, 0.96)
-    """
-    z = float(ndtri(1 - alpha / 2))
-    if comparison == "ratio" and rates.events == 0:
-        return np.nan, np.nan
-
-    def beyond(side: float) -> Callable[[float], bool]:
-        return lambda at: bool(score_statistic(rates.x_a, rates.m_a, rates.x_b, rates.m_b, at, comparison) > side)
-
-    low, high = (crossing(beyond(side), comparison) for side in (z, -z))
-    if comparison == "difference":
-        return low, high
-    return 0.0 if rates.x_a == 0 else low, np.inf if rates.x_b == 0 else high
-
-
-def crossing(beyond: Callable[[float], bool], comparison: Comparison = "ratio") -> float:
-    """Return the difference or ratio up to which ``beyond`` holds; 0 or infinity if this is at no ratio or at all."""
-    limit = float(np.log(LARGEST_RATIO))
-    low, high = ends = (-1.0, 1.0) if comparison == "difference" else (-limit, limit)
-    for _ in range(STEPS):
-        middle = (low + high) / 2
-        inside = beyond(middle if comparison == "difference" else float(np.exp(middle)))
-        low, high = (middle, high) if inside else (low, middle)
-    if comparison == "difference":
-        return (low + high) / 2
-    return 0.0 if low == ends[0] else np.inf if high == ends[1] else float(np.exp((low + high) / 2))

@@ -20,16 +20,15 @@ from itertools import combinations
 import numpy as np
 from scipy.sparse import csr_array
 
+from fairness_audits.audits.permutation.intervals import score_intervals
 from fairness_audits.audits.permutation.monte_carlo import blocks
 from fairness_audits.audits.permutation.pairs import stepped_down
-from fairness_audits.audits.permutation.score_tests import score_statistic
 from fairness_audits.audits.permutation.statistics import EQUAL
 from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
 BLOCK = 64
 """Number of permutations drawn together: a block of them and the counts of all subgroups are held in memory."""
-HALVINGS = 60
 MOST = 200_000
 """Largest number of subgroups."""
 
@@ -177,24 +176,8 @@ def worst_subgroups(
     p, largest = stepped_down(np.abs(statistic), t)
     # The largest of all |T| is significant if it exceeds this value.
     critical = np.sort(largest)[::-1][max(0, math.floor(alpha * (draws + 1) + EQUAL) - 1)]
-    low, high = _score_intervals(events, sizes, total - events, n - sizes, float(critical) * (1 + EQUAL))
+    low, high = score_intervals(events, sizes, total - events, n - sizes, float(critical) * (1 + EQUAL))
     return Tested(sizes.astype(int), events.astype(int), rate, rest, low, high, statistic, p)
-
-
-def _score_intervals(events: Array, sizes: Array, others: Array, rest: Array, critical: float) -> Array:
-    """Return the differences of rates whose score statistic is within +-critical: both ends, (2, k), by bisection.
-
-    At a difference of 0 the score statistic is T. An interval therefore contains 0 if |T| is at most ``critical``.
-    """
-    ends = []
-    for end in (-1.0, 1.0):
-        inside, outside = events / sizes - others / rest, np.full(len(sizes), end)
-        for _ in range(HALVINGS):
-            middle = (inside + outside) / 2
-            within = np.abs(score_statistic(events, sizes, others, rest, middle, "difference")) <= critical
-            inside, outside = np.where(within, middle, inside), np.where(within, outside, middle)
-        ends.append(inside)
-    return np.array(ends)
 
 
 def binned(values: Array, number: int, most: int) -> Coded | None:

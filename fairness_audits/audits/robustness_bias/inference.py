@@ -37,10 +37,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairness_audits.audits.inference import corrected
+from fairness_audits.audits.permutation.core import permutation_test
 from fairness_audits.audits.permutation.draws import times_drawn
 from fairness_audits.audits.permutation.monte_carlo import Method
 from fairness_audits.audits.permutation.outcomes import Predictions
-from fairness_audits.audits.permutation.permutation_test import permutation_test
 from fairness_audits.audits.robustness_bias.measures import Lengths, Partition, level_sums, sigma
 from fairness_audits.progress import track
 from fairness_audits.values import Array

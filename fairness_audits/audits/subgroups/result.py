@@ -9,7 +9,7 @@ import pandas as pd
 
 from fairness_audits.audits.inference import least_draws
 from fairness_audits.audits.permutation.metrics import HIGH_IS_WORSE, RATES, WITHOUT_LABEL, badness
-from fairness_audits.audits.permutation.permutation_test import NEEDED
+from fairness_audits.audits.permutation.reasons import NEEDED
 from fairness_audits.audits.permutation.subgroups import (
     Coded,
     Subgroups,

@@ -25,14 +25,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairness_audits.audits.inference import wilson_interval
 from fairness_audits.audits.robustness_bias.measures import DENOMINATORS, Partition
 from fairness_audits.messages import listed
-from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.formats import number
 from fairness_audits.values import Array
 from pipeline.report import labels as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.rules import wilson
 from pipeline.values import AuditResult, DatasetSummary
 
 LINEAR, NETWORKS, REGULARIZER = "linear", "networks", "regularizer"
@@ -94,7 +93,7 @@ class Audited:
         """Return whether the network has learned, see the module; True if its accuracy is unknown."""
         if not math.isfinite(self.accuracy) or not self.images:
             return True
-        _, high = wilson(Estimate(self.accuracy, n=self.images), LEVEL)
+        _, high = wilson_interval(self.accuracy, self.images, LEVEL)
         linear = math.nan if self.block == LINEAR else self.linear
         return self._beyond_the_largest_class(self.accuracy) and not high < linear - MARGIN
 
@@ -107,7 +106,7 @@ class Audited:
         return known is None or not self.images or self._beyond_the_largest_class(known)
 
     def _beyond_the_largest_class(self, accuracy: float) -> bool:
-        return wilson(Estimate(accuracy, n=self.images), LEVEL)[0] > self.largest + MARGIN
+        return wilson_interval(accuracy, self.images, LEVEL)[0] > self.largest + MARGIN
 
     @cached_property
     def absent(self) -> str:

@@ -12,11 +12,11 @@ import pytest
 from scipy import stats
 
 from fairness_audits.audits.permutation import draws
+from fairness_audits.audits.permutation.core import permutation_test
 from fairness_audits.audits.permutation.draws import CountResampler, Resampler, split
 from fairness_audits.audits.permutation.kernels import choose, shuffle
 from fairness_audits.audits.permutation.metrics import METRICS
 from fairness_audits.audits.permutation.outcomes import Predictions
-from fairness_audits.audits.permutation.permutation_test import permutation_test
 from fairness_audits.audits.permutation.resamplers import resampler
 from fairness_audits.audits.permutation.samples import TOGETHER, auc_p
 from fairness_audits.audits.permutation.statistics import BinnedAuc, MetricEstimate, studentized

@@ -5,15 +5,15 @@ import pytest
 from scipy.stats import norm
 from statsmodels.stats.proportion import confint_proportions_2indep
 
+from fairness_audits.audits.permutation.core import permutation_test
 from fairness_audits.audits.permutation.equivalence import Bounds, of_rates
 from fairness_audits.audits.permutation.exact import Rates
+from fairness_audits.audits.permutation.intervals import score_interval
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions
-from fairness_audits.audits.permutation.permutation_test import permutation_test
 from fairness_audits.audits.permutation.score_tests import (
     chances,
     nuisance,
     outcome_statistics,
-    score_interval,
     score_test,
 )
 from fairness_audits.errors import InvalidInput

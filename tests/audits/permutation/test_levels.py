@@ -8,13 +8,13 @@ import pytest
 from scipy import stats
 from scipy.special import ndtr, ndtri
 
+from fairness_audits.audits.permutation.core import permutation_test
 from fairness_audits.audits.permutation.correlation import correlation_p, correlation_test, pooled_shuffle_p
 from fairness_audits.audits.permutation.monte_carlo import Alternative, extreme, monte_carlo_p
 from fairness_audits.audits.permutation.outcomes import Counts
-from fairness_audits.audits.permutation.permutation_test import permutation_test
 from fairness_audits.audits.permutation.power import detectable, power_of, rate_variance, sample_size
 from fairness_audits.audits.permutation.rows import SummedRows
-from fairness_audits.audits.permutation.samples import table_p
+from fairness_audits.audits.permutation.samples import Permuted, groups_of, table_p
 from fairness_audits.audits.permutation.statistics import RatioOfSums, studentized
 from fairness_audits.seeds import generators
 from fairness_audits.values import Array
@@ -97,6 +97,15 @@ def test_many_tables_at_once_are_the_tests_one_by_one(test: str) -> None:
         counts, rng = Counts.of_decisions(table, ("a", "b")), np.random.default_rng(2)
         alone = permutation_test(counts, "precision", rng=rng, method=test.removesuffix("_smoothed"), draws=4000)
         assert alone.p_value == pytest.approx(p, abs=1e-12 if test == "exact" else 0.045)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.3])
+def test_the_unstudentised_test_of_each_table_rejects_beyond_its_bound(alpha: float) -> None:
+    drawn = sampled((60, 40), (0.5, 0.5), (0.85, 0.6), 0.75, 40, np.random.default_rng(3))
+    found = Permuted.of(groups_of(drawn, "tpr"), 199, np.random.default_rng(4))
+    rejected = found.p("unstudentized") <= alpha
+    assert 0 < rejected.mean() < 1
+    assert (rejected == (np.abs(found.observed.difference) > found.bound(alpha) + 1e-12)).all()
 
 
 @pytest.mark.parametrize("method", ["lift", "bootstrap"])

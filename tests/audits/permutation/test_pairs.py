@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fairness_audits.audits.permutation.core import PermutationTest, permutation_test
 from fairness_audits.audits.permutation.metrics import METRICS
 from fairness_audits.audits.permutation.monte_carlo import Settings
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions
 from fairness_audits.audits.permutation.pairs import largest_t
-from fairness_audits.audits.permutation.permutation_test import PermutationTest, permutation_test
 from fairness_audits.audits.permutation.rows import summed
 from tests.audits.permutation.builders import at_most, simulate
 

@@ -5,10 +5,10 @@ import pytest
 from scipy.stats import binom, fisher_exact
 
 import fairness_audits as fa
+from fairness_audits.audits.permutation.core import permutation_test
 from fairness_audits.audits.permutation.equivalence import Bounds, of_rates
 from fairness_audits.audits.permutation.exact import Rates, exact_p
 from fairness_audits.audits.permutation.outcomes import Predictions
-from fairness_audits.audits.permutation.permutation_test import permutation_test
 from fairness_audits.audits.permutation.planning import Planned, auc_variance, rejected, rows_needed, shown
 from fairness_audits.audits.permutation.statistics import auc_of
 from fairness_audits.errors import InvalidInput

@@ -10,8 +10,10 @@ import pytest
 from scipy import stats
 
 from fairness_audits.audits.inference import wilson_interval
+from fairness_audits.audits.permutation.core import permutation_test
 from fairness_audits.audits.permutation.draws import BLOCK, CountResampler, draw
-from fairness_audits.audits.permutation.exact import Rates, exact_p, newcombe_interval, statistic
+from fairness_audits.audits.permutation.exact import Rates, exact_p, statistic
+from fairness_audits.audits.permutation.intervals import inverted, newcombe
 from fairness_audits.audits.permutation.monte_carlo import (
     Alternative,
     MonteCarlo,
@@ -23,9 +25,10 @@ from fairness_audits.audits.permutation.monte_carlo import (
     until_safe,
 )
 from fairness_audits.audits.permutation.pairs import largest_p
-from fairness_audits.audits.permutation.permutation_test import permutation_test
 from fairness_audits.audits.permutation.statistics import MetricEstimate, Proportion
+from fairness_audits.results.estimate import Estimate
 from fairness_audits.values import Array
+from pipeline.report.rules import shares, with_wilson
 from tests.audits.permutation.builders import at_most, simulate
 
 DRAWS = [np.inf, -np.inf, np.nan, 3.0, 1.5, 0.0, -1.5, -3.0, 1.5 * (1 - 1e-15), -1.5 * (1 - 1e-15)]
@@ -82,7 +85,7 @@ def test_blocks_of_draws_stop_where_one_run_would() -> None:
 def test_the_interval_holds_the_p_values_that_could_not_have_stopped() -> None:
     stop, counts = SafeStop(alpha=0.05, risk=1e-3), (np.array(1000), np.array(30))
     low, high = stop.interval(30, 1000)
-    wide = wilson_interval(30, 1000, level=0.999)
+    wide = wilson_interval(0.03, 1000, level=0.999)
     assert low < wide[0] < 0.03 < wide[1] < high
     for edge, out in ((low, low * 0.99), (high, high * 1.01)):
         assert stop._log_evidence(*counts, (edge + 0.03) / 2) > np.log(1e-3) > stop._log_evidence(*counts, out)
@@ -165,7 +168,7 @@ def test_p_doubles_the_nearer_tail_and_the_interval_holds_what_is_not_rejected(s
     reference = np.random.default_rng(1).gumbel(size=999)
     p = {side: at(0.0).p(side) for side in ("greater", "less", "equal-tailed")}
     assert p["equal-tailed"] == min(1.0, 2 * min(p["greater"], p["less"]))
-    low, high = at(0.0).interval(alpha, "equal-tailed")
+    low, high = inverted(at(0.0), alpha, "equal-tailed")
     assert (low <= 0 <= high) == (p["equal-tailed"] > alpha)
     assert max(at(beyond).p("equal-tailed") for beyond in (low - 1e-9, high + 1e-9)) <= alpha
 
@@ -174,7 +177,7 @@ def test_of_a_symmetric_law_both_two_sided_tests_are_one_and_exact_ones_double_t
     half = np.random.default_rng(2).normal(size=500)
     found = MonteCarlo(1.7, 1.7, 1.0, np.concatenate([half, -half]), stopped=False)
     assert found.extremes("two-sided") == 2 * found.extremes("equal-tailed")
-    assert found.interval(0.05, "two-sided") == pytest.approx(found.interval(0.05, "equal-tailed"), abs=0.02)
+    assert inverted(found, 0.05, "two-sided") == pytest.approx(inverted(found, 0.05, "equal-tailed"), abs=0.02)
     exact = exact_p(Rates(3, 40, 11, 30))
     assert exact.of("equal-tailed") == 2 * exact.less < 1
     assert exact_p(Rates(5, 10, 5, 10)).of("equal-tailed") == 1
@@ -260,15 +263,24 @@ def test_newcombes_interval_covers_the_difference_of_unequal_rates() -> None:
     covered = 0.0
     for rates in samples(60, 25):
         if (chance := chances(rates, 0.3, 0.1)) > 1e-5:
-            low, high = newcombe_interval(rates, 0.05, "two-sided")
+            low, high = newcombe(rates, 0.05, "two-sided")
             covered += chance * (low <= 0.3 - 0.1 <= high)
     assert covered == pytest.approx(0.95, abs=0.02)
-    low, high = newcombe_interval(TABLES[0], 0.05, "two-sided")
-    assert newcombe_interval(TABLES[0], 0.025, "greater") == (low, 1.0)
-    assert newcombe_interval(TABLES[0], 0.025, "less") == (-1.0, high)
+    low, high = newcombe(TABLES[0], 0.05, "two-sided")
+    assert newcombe(TABLES[0], 0.025, "greater") == (low, 1.0)
+    assert newcombe(TABLES[0], 0.025, "less") == (-1.0, high)
     # Newcombe 1998, table II, method 10.
-    published = newcombe_interval(Rates(56, 70, 48, 80), 0.05, "two-sided")
+    published = newcombe(Rates(56, 70, 48, 80), 0.05, "two-sided")
     assert published == pytest.approx((0.0524, 0.3339), abs=5e-5)
+
+
+@pytest.mark.parametrize("rates", [Rates(56, 70, 48, 80), Rates(0, 9, 3, 8), Rates(5, 5, 5, 5), Rates(1, 3, 7, 900)])
+def test_the_report_and_the_audit_give_one_interval_for_a_difference_of_shares(rates: Rates) -> None:
+    ours, published = (Estimate(x / m, n=m) for x, m in ((rates.x_a, rates.m_a), (rates.x_b, rates.m_b)))
+    found = shares(published, ours, 0.0, 0.95)
+    assert (found.low, found.high) == newcombe(rates, 0.05, "two-sided")
+    alone = with_wilson(ours, 0.95)
+    assert (alone.low, alone.high) == wilson_interval(rates.x_a / rates.m_a, rates.m_a, 0.95)
 
 
 def test_newcombes_interval_by_itself_leaves_out_all_zeros_that_the_exact_test_rejects() -> None:
@@ -276,7 +288,7 @@ def test_newcombes_interval_by_itself_leaves_out_all_zeros_that_the_exact_test_r
     tables = samples(12, 6) + samples(12, 14)
     zero_kept = extended = 0
     for rates in tables:
-        low, high = newcombe_interval(rates, 0.05, "two-sided")
+        low, high = newcombe(rates, 0.05, "two-sided")
         inside, rejected = low <= 0 <= high, exact_p(rates).two_sided <= 0.05
         assert not (inside and rejected)
         zero_kept += inside

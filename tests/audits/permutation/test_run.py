@@ -13,10 +13,11 @@ from scipy.special import expit
 
 from fairness_audits.audits.inference import corrected
 from fairness_audits.audits.permutation import bins
+from fairness_audits.audits.permutation.core import permutation_test
+from fairness_audits.audits.permutation.intervals import inverted
 from fairness_audits.audits.permutation.metrics import METRICS, Rate
 from fairness_audits.audits.permutation.monte_carlo import Alternative, MonteCarlo
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions
-from fairness_audits.audits.permutation.permutation_test import permutation_test
 from fairness_audits.audits.permutation.resamplers import resampler
 from fairness_audits.audits.permutation.statistics import studentized
 from fairness_audits.seeds import generators
@@ -103,7 +104,7 @@ def drawn_cases() -> Iterator[MonteCarlo]:
 def test_monte_carlo_intervals_leave_out_zero_exactly_where_p_is_at_most_alpha(alternative: Alternative) -> None:
     """With no help from the verdict."""
     for found in drawn_cases():
-        low, high = found.interval(0.05, alternative)
+        low, high = inverted(found, 0.05, alternative)
         assert (low > 0 or high < 0) == (found.p(alternative) <= 0.05)
         assert low <= found.difference <= high or found.scale
 

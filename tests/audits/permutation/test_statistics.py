@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 from sklearn import metrics as reference
 
+from fairness_audits.audits.permutation.core import permutation_test
 from fairness_audits.audits.permutation.metrics import METRICS, Mean, Rate, log_loss
 from fairness_audits.audits.permutation.outcomes import Predictions, decided
-from fairness_audits.audits.permutation.permutation_test import permutation_test
 from fairness_audits.audits.permutation.resamplers import resampler
 from fairness_audits.audits.permutation.rows import ClusteredRanks, RankedRows
 from fairness_audits.audits.permutation.statistics import (

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairness_audits.audits.permutation.core import permutation_test
 from fairness_audits.audits.permutation.outcomes import Predictions
-from fairness_audits.audits.permutation.permutation_test import permutation_test
 from fairness_audits.audits.robustness_bias.inference import Significance, sigma_intervals, significance
 from fairness_audits.audits.robustness_bias.measures import (
     DENOMINATORS,

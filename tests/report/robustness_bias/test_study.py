@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from fairness_audits.audits.inference import wilson_interval
 from fairness_audits.audits.robustness_bias.measures import Partition, by_level, counted
 from fairness_audits.results.estimate import Estimate
 from pipeline.report import labels as w
@@ -32,7 +33,6 @@ from pipeline.report.robustness_bias import (
 )
 from pipeline.report.robustness_bias.sign_agreement import Comparison
 from pipeline.report.robustness_bias.study import Audited
-from pipeline.report.rules import wilson
 from pipeline.values import AuditResult
 
 
@@ -227,7 +227,7 @@ def test_a_curve_has_the_interval_of_its_share_at_each_budget() -> None:
     for level, (share, n) in ((0, (0.75, 4)), (1, (0.0, 1))):
         band = group.bands(level, np.array([0.0, 0.5]))[0]
         assert band.shape == (2, 2)
-        assert band[:, 1] == pytest.approx(wilson(Estimate(share, n=n), study.LEVEL))
+        assert band[:, 1] == pytest.approx(wilson_interval(share, n, study.LEVEL))
     assert np.isnan(group.bands(2, np.array([0.5]))[0]).all()
 
 

@@ -1,23 +1,28 @@
-"""One call for any metric: exact for rates of unclustered rows, studentised otherwise, every other test by its name."""
+"""The core of the audit: a metric of two groups in, its difference with an interval and a p-value out.
+
+Rates of unclustered rows are tested exactly, other metrics are studentised, and every other test has a name. The
+public function and the studies call :func:`tested` and :func:`by_group`.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
-from fairness_audits.audits.permutation import equivalence
-from fairness_audits.audits.permutation.bins import LOST, Coarse, hidden
+from fairness_audits.audits.inference import wilson_interval
+from fairness_audits.audits.permutation import equivalence, intervals
+from fairness_audits.audits.permutation.bins import Coarse
+from fairness_audits.audits.permutation.doubts import NO_DOUBT, Doubt, doubt_of
 from fairness_audits.audits.permutation.equivalence import Bounds, Equivalence
-from fairness_audits.audits.permutation.exact import Rates, exact_p, newcombe_interval
+from fairness_audits.audits.permutation.exact import Rates, exact_p
 from fairness_audits.audits.permutation.exact import statistic as exact_statistic
 from fairness_audits.audits.permutation.metrics import Auc, Mean, Metric, Rate, UserMetric, metric_named
 from fairness_audits.audits.permutation.monte_carlo import Alternative, Method, MonteCarlo, Settings, monte_carlo
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions, near_zero
+from fairness_audits.audits.permutation.reasons import GUARANTEES, OF_BINS, missing, stopping, without_variance
 from fairness_audits.audits.permutation.resamplers import countable, decisions, resampler
-from fairness_audits.audits.permutation.statistics import MetricEstimate, without_rounding
-from fairness_audits.audits.permutation.units import independent
+from fairness_audits.audits.permutation.units import Support, support
 from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
@@ -84,25 +89,6 @@ class PermutationTest:
     def higher(self) -> str | None:
         """The group concluded to have the larger metric; None if the test concludes neither."""
         return None if self.direction == 0 else self.groups[0 if self.direction > 0 else 1]
-
-
-GUARANTEES = {
-    "exact": "if the rates are equal, the probability of rejection is at most alpha for every number of independent "
-    "rows, even if the groups differ in other ways",
-    "studentized": "if the metrics are equal, the probability of rejection tends to alpha as both groups grow; if the "
-    "groups have the same distribution, it is at most alpha for every number of rows",
-    "unstudentized": "if the groups have the same distribution, the probability of rejection is at most alpha; if "
-    "only the metric is equal, it can be far from alpha",
-}
-
-OF_BINS = (
-    f"; estimates and the statistic use all rows, but the permutations use bins of ranks, which may change a variance "
-    f"by {LOST:.0%}"
-)
-
-NEEDED = {"tpr": "label 1", "fnr": "label 1", "fpr": "label 0", "tnr": "label 0"}
-NEEDED |= {"precision": "prediction 1", "npv": "prediction 0"}
-"""Names of the rows in the denominator of a rate."""
 
 
 def permutation_test(
@@ -220,7 +206,7 @@ def _exact(data: Predictions | Counts, metric: Rate, settings: Settings, bounds:
     p = exact_p(rates)
     value = p.of(settings.alternative)
     rejected = value <= settings.alpha
-    low, high = agreeing(newcombe_interval(rates, settings.alpha, settings.alternative), rates.difference, rejected)
+    low, high = intervals.of_rates(rates, settings, rejected)
     return replace(
         result,
         ci_low=low,
@@ -253,22 +239,16 @@ def _resampled(
         return result
     if isinstance(source, Coarse):
         result = replace(result, guarantee=result.guarantee + OF_BINS)
-    off = hidden(data, metric) if isinstance(data, Counts) and isinstance(metric, Auc | Mean) else np.zeros((2, 2))
-    blur = Blur(float(off[0].sum()), float(np.hypot(*off[1])) if method == "studentized" else 0.0)
-    if method == "unstudentized":
-        if bounds is not None:
-            raise InvalidInput(
-                "--method=unstudentized cannot test a margin", option="method", remedy="Use exact or studentised tests"
-            )
-        return with_monte_carlo(result, monte_carlo(source, method, settings), settings, blur=blur)
-    beyond = margins(data, metric, observed, settings)
-    found = monte_carlo(source, method, settings, doubt(beyond, float(observed.difference), settings))
-    result = with_monte_carlo(result, found, settings, beyond, blur)
+    if bounds is not None and method == "unstudentized":
+        raise InvalidInput(
+            "--method=unstudentized cannot test a margin", option="method", remedy="Use exact or studentised tests"
+        )
+    doubt = doubt_of(data, metric, observed, settings.level, studentized=method == "studentized")
+    found = monte_carlo(source, method, settings, doubt.towards_zero(float(observed.difference)))
+    result = completed(result, found, settings, doubt)
     if bounds is None:
         return result
-    doubts = beyond / ndtri(1 - settings.level)
-    shown = equivalence.of_draws(found, observed, bounds, settings.alpha, doubts, (blur.difference, blur.error))
-    return replace(result, equivalence=shown)
+    return replace(result, equivalence=equivalence.of_draws(found, observed, bounds, settings.alpha, doubt))
 
 
 def _blank(
@@ -293,53 +273,21 @@ def _blank(
     )
 
 
-@dataclass(frozen=True)
-class Blur:
-    """Bounds on the error of a difference and of its standard error through bins."""
-
-    difference: float
-    error: float
-
-    def of(self, found: MonteCarlo) -> list[MonteCarlo]:
-        """Return the test with each of the statistics that bracket the one of the exact scores."""
-        if self == SHARP:
-            return [found]
-        wide, narrow = found.scale + self.error, max(found.scale - self.error, 0.0)
-        ends = [found.difference + side * self.difference for side in (-1, 1)]
-        outwards = [narrow if side * end > 0 else wide for side, end in zip((-1, 1), ends, strict=True)]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            statistics = np.divide(ends, outwards)
-        if statistics[0] < 0 < statistics[1]:
-            statistics = np.append(statistics, 0.0)
-        return [replace(found, statistic=float(one), scale=wide) for one in statistics]
-
-    def around(self, interval: tuple[float, float]) -> tuple[float, float]:
-        return interval[0] - self.difference, interval[1] + self.difference
-
-
-SHARP = Blur(0.0, 0.0)
-
-
-def with_monte_carlo(
+def completed(
     result: PermutationTest,
     found: MonteCarlo,
     settings: Settings,
-    beyond: Array | None = None,
-    blur: Blur = SHARP,
+    doubt: Doubt = NO_DOUBT,
+    limits: tuple[float, float] = intervals.EVERY,
 ) -> PermutationTest:
-    """Complete the result by a Monte-Carlo test.
+    """Complete the result by a Monte-Carlo test of a difference within ``limits``.
 
-    The interval is widened by ``beyond``, the :func:`margins`, and by the ``blur``. The p-value is the largest within
-    the ``blur``.
+    The p-value is the largest that the ``doubt`` allows.
     """
-    possible = sorted(blur.of(found), key=lambda one: one.p(settings.alternative))
+    possible = sorted(doubt.possible(found), key=lambda one: one.p(settings.alternative))
     least, found = possible[0].p(settings.alternative), possible[-1]
     value = found.p(settings.alternative)
-    rejected = value <= settings.alpha
-    interval = blur.around(found.interval(settings.alpha, settings.alternative))
-    if beyond is not None and beyond.any():
-        interval = widened(interval, found.difference, beyond)
-    low, high = agreeing(interval, found.difference, rejected)
+    low, high = intervals.of_draws(found, settings, doubt, limits)
     p_low, p_high = found.p_interval(settings)
     return replace(
         result,
@@ -350,47 +298,48 @@ def with_monte_carlo(
         p_value=value,
         p_low=p_low,
         p_high=p_high,
-        rejected=rejected,
+        rejected=value <= settings.alpha,
         direction=direction(found.difference, found.p("greater"), found.p("less"), settings),
         draws=len(found.reference),
         undefined_draws=found.undefined_draws,
-        guarantee=result.guarantee + _stopping(found, settings),
-        hidden=blur.difference,
+        guarantee=result.guarantee + stopping(found, settings),
+        hidden=doubt.difference,
         p_least=least,
     )
 
 
-def doubt(beyond: Array, difference: float, settings: Settings) -> float:
-    """Convert the :func:`margins` on the side of no difference to a standard deviation, 0 if infinite."""
-    (down_a, down_b), (up_a, up_b) = beyond
-    margin = np.hypot(down_a, up_b) if difference > 0 else np.hypot(up_a, down_b)
-    return float(margin / ndtri(1 - settings.level)) if np.isfinite(margin) else 0.0
+@dataclass(frozen=True)
+class GroupMetric:
+    """A metric in one ``group`` of ``rows`` rows, and the interval of level 1 - alpha; NaN if they do not exist.
 
-
-def widened(interval: tuple[float, float], difference: float, beyond: Array) -> tuple[float, float]:
-    """Widen the interval of f_A - f_B by the :func:`margins` of both groups, (2, 2), as legs of a right triangle.
-
-    Newcombe combines the intervals of single metrics in the same way. Source: Zou and Donner 2008.
+    The metric ``rests_on`` some of the rows.
     """
-    (down_a, down_b), (up_a, up_b) = beyond
-    low = difference - float(np.linalg.norm([difference - interval[0], down_a, up_b]))
-    return low, difference + float(np.linalg.norm([interval[1] - difference, up_a, down_b]))
+
+    group: str
+    rows: int
+    rests_on: Support
+    value: float
+    low: float
+    high: float
 
 
-def agreeing(interval: tuple[float, float], difference: float, rejected: bool) -> tuple[float, float]:
-    """Extend or cut the interval so that it holds 0 exactly if the test does not reject.
+def by_group(data: Predictions | Counts, metric: Metric, settings: Settings) -> tuple[GroupMetric, ...]:
+    """Estimate a metric in each group.
 
-    Intervals come from tests of D = d whose test at d = 0 is closely related to the test made. If the two disagree, the
-    interval is extended to 0, or ends just before it. For an exact test it is Newcombe's interval, extended if needed,
-    not the inversion of the exact test.
+    The interval is Wilson's for rates of unclustered rows, normal on the log-odds scale for the AUC, else normal.
     """
-    low, high = interval
-    if not rejected:
-        return min(low, 0.0), max(high, 0.0)
-    if low <= 0 <= high:
-        step = np.nextafter(0.0, difference)
-        return (float(step), high) if difference > 0 else (low, float(step))
-    return low, high
+    rests_on = support(data, metric)
+    if isinstance(metric, Rate) and countable(data):
+        values = [(events or 0) / n if n else float("nan") for n, events in rests_on]
+        ends = [wilson_interval(value, of.n, 1 - settings.alpha) for value, of in zip(values, rests_on, strict=True)]
+    else:
+        data, moved = near_zero(data) if isinstance(metric, Mean) and metric.moves else (data, 0.0)
+        observed = resampler(data, metric, 0, settings.smoothing, settings.bootstraps).observed
+        values = (observed.value + moved).tolist()
+        low, high = intervals.of_groups(observed, settings.alpha, odds=isinstance(metric, Auc))
+        ends = (np.stack([low, high], axis=-1) + moved).tolist()
+    every = zip(data.groups, data.sizes.tolist(), rests_on, values, ends, strict=True)
+    return tuple(GroupMetric(name, rows, of, value, *interval) for name, rows, of, value, interval in every)
 
 
 def direction(difference: float, p_greater: float, p_less: float, settings: Settings) -> int:
@@ -399,74 +348,3 @@ def direction(difference: float, p_greater: float, p_less: float, settings: Sett
     if difference > 0 and p_greater <= tail and settings.alternative != "less":
         return 1
     return -1 if difference < 0 and p_less <= tail and settings.alternative != "greater" else 0
-
-
-def _stopping(found: MonteCarlo, settings: Settings) -> str:
-    if settings.stop is None:
-        return ""
-    drawn = len(found.reference)
-    if not found.stopped:
-        return (
-            f"; after all {drawn} draws, the probability that more draws change the decision is still above "
-            f"{settings.resampling_risk}"
-        )
-    return (
-        f"; drawing stopped after {drawn} of {settings.draws}: the probability that infinitely many draws would change "
-        f"the decision is at most {settings.resampling_risk}, and the level increases by at most this amount"
-    )
-
-
-def missing(data: Predictions | Counts, metric: Metric, value: Array) -> str:
-    """Return why a group has no metric; empty if the metric (G,) exists in both."""
-    for group, name in enumerate(data.groups):
-        if np.isfinite(value[group]):
-            continue
-        if isinstance(metric, Rate):
-            return f"group {name!r} has no rows with {NEEDED[metric.name]}"
-        if isinstance(metric, Auc):
-            return f"group {name!r} has no rows with label {0 if data.positives()[group] else 1}"
-        if np.isinf(value[group]):
-            return (
-                f"the {metric.title} of group {name!r} is infinite, because a prediction with probability 0 or 1 was "
-                "wrong"
-            )
-        return f"the {metric.title} of group {name!r} is undefined: its rows give NaN"
-    return ""
-
-
-def without_variance(data: Predictions | Counts, metric: Metric, observed: MetricEstimate) -> str:
-    """Return which group has too few rows for a variance; empty if both have one.
-
-    A variance of 0 counts as one: T then uses the variance of the other group, before and after a permutation.
-    """
-    for group, name in enumerate(data.groups):
-        if not observed.variance[group] < np.inf:
-            return (
-                f"the {metric.title} of group {name!r} has no variance estimate (too few rows), so the difference "
-                "cannot be studentised: get more rows of this group, or accept the limits of method unstudentized"
-            )
-    return ""
-
-
-def margins(data: Predictions | Counts, metric: Metric, observed: MetricEstimate, settings: Settings) -> Array:
-    r"""Bound how far the metric of each group may be below and above its estimate if its variance is 0: (2, G).
-
-    A variance of 0 means that all k independent observations of a group agree. Observations are units of a rate, or
-    disjoint pairs of a positive and a negative, of which there are as many as units of the rarer label. If each
-    observation has this value with probability q, then q^k >= alpha at level 1 - alpha (Clopper and Pearson 1934), so
-    the metric f is between
-
-    .. math:: f \alpha^{1/k} \quad\text{and}\quad 1 - (1 - f) \alpha^{1/k}.
-
-    Other metrics have no bounds: their margin is infinite. The margin is 0 if a group has a variance, and for rates of
-    rows, which have one by smoothing (without smoothing they are tested as published).
-    """
-    if isinstance(metric, Rate) and countable(data):
-        return np.zeros((2, len(data.groups)))
-    degenerate = without_rounding(observed).variance == 0
-    reach = np.full((2, len(data.groups)), np.inf)
-    weighted = isinstance(data, Predictions) and data.weight is not None
-    if isinstance(metric, Auc | Rate) and degenerate.any() and not weighted:
-        share = np.stack([observed.value, 1 - observed.value])
-        reach = (1 - settings.level ** (1 / independent(data, metric))) * share
-    return np.where(degenerate, reach, 0.0)
