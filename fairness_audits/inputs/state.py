@@ -95,23 +95,26 @@ def lent(network: Any) -> Iterator[None]:
             problem = f"the network has parameters without values ({type(module).__name__})"
             raise InvalidInput(problem, option="model", remedy="Give it one batch first")
     modes = [(module, module.training) for module in modules]
+    homes = [home for module in modules for home in (module._parameters, module._buffers) if isinstance(home, dict)]
+    held = [(home, dict(home)) for home in homes]
     tensors = list({id(one): one for module in modules for one in _tensors(module)}.values())
     saved = [(one, one.data, one.requires_grad, _gradient(one)) for one in tensors if not one.is_inference()]
     try:
-        for module in modules:
-            entries: Any
-            for entries in (module._parameters, module._buffers):
-                for name, one in list(entries.items()):
-                    if one is not None and one.is_inference():
-                        # Tensors made in inference mode cannot have gradients.
-                        copy = one.clone()
-                        entries[name] = torch.nn.Parameter(copy, False) if entries is module._parameters else copy
+        for home, own in held:
+            for name, one in own.items():
+                if one is not None and one.is_inference():
+                    # Tensors made in inference mode cannot have gradients.
+                    parameter = isinstance(one, torch.nn.Parameter)
+                    home[name] = torch.nn.Parameter(one.clone(), False) if parameter else one.clone()
         for one, values, _, gradient in saved:
             if gradient is not None:
                 one.grad = None
             one.data = values.clone()
         yield
     finally:
+        for home, own in held:
+            home.clear()
+            home.update(own)
         for module, training in modes:
             module.training = training
         for one, values, learned, gradient in saved:

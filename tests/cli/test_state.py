@@ -65,7 +65,7 @@ def audit(request: pytest.FixtureRequest) -> Audit:
 
 
 class Net(torch.nn.Module):
-    """A network with what networks have; it counts and keeps, and limits its own weights as it runs."""
+    """A network with what networks have; it replaces a buffer and limits its own weights as it runs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,15 +78,10 @@ class Net(torch.nn.Module):
         self.weighted = torch.nn.utils.parametrizations.spectral_norm(torch.nn.Linear(8, 8))
         self.shift = torch.nn.Parameter(torch.tensor([1.1, 1.2], dtype=torch.bfloat16))
         self.scale = torch.nn.Buffer(torch.ones(1), persistent=False)
-        self.calls, self.kept = 0, [1]
-        self.cache: torch.Tensor | None = None
         self.drop.eval()
         self.seed = torch.tensor(3)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.calls += 1
-        self.kept.append(self.calls)
-        self.cache = x
         self.scale = torch.nn.Buffer(self.scale * 1, persistent=False)
         self.last.weight.data.clamp_(-1e-3, 1e-3)
         h = self.weighted(self.tied(self.frozen(self.norm(self.first(x.flatten(1))).relu())))
@@ -111,13 +106,8 @@ def step(net: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
 
 
 def state(net: torch.nn.Module) -> dict[str, Any]:
-    """All that a module is: objects, values, bits, modes and gradients."""
+    """What an audit restores of a module: its tensors, their values, bits and gradients, and its modes."""
     tensors = {**dict(net.named_parameters()), **dict(net.named_buffers())}
-    plain = {
-        f"{name}.{key}": (id(value), list(value) if isinstance(value, list) else None)
-        for name, module in net.named_modules()
-        for key, value in vars(module).items()
-    }
     return {
         "modes": {name: module.training for name, module in net.named_modules()},
         "objects": {name: (id(one), one.data_ptr(), one.stride()) for name, one in tensors.items()},
@@ -127,7 +117,6 @@ def state(net: torch.nn.Module) -> dict[str, Any]:
             name: None if one.grad is None else (id(one.grad), one.grad.dtype, one.grad.tolist())
             for name, one in tensors.items()
         },
-        "attributes": plain,
     }
 
 
