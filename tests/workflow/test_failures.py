@@ -43,11 +43,14 @@ rule collect:
     output: "rows.csv"
     log: "logs/collect.log"
     shell: "exit 1"
-rule draw:
-    message: "{wildcards.study}"
-    input: lambda w: {"first": "a.npz", "second": "rows.csv"}[w.study]
-    output: "{study}.json"
-    shell: "touch {output}"
+for study in ("first", "second"):
+    rule:
+        name: f"draw_{study}"
+        message: "{wildcards.study}"
+        input: lambda w: {"first": "a.npz", "second": "rows.csv"}[w.study]
+        output: "{study}.json"
+        wildcard_constraints: study=study
+        shell: "touch {output}"
 rule report:
     input: "first.json", "second.json"
     output: "r.html"
