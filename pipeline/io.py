@@ -91,9 +91,13 @@ def load_without_weights(path: Path | str) -> Stored:
 
 
 def software(path: Path | str) -> list[dict[str, str]]:
-    """Read the sets of versions that computed the value of a file; none if the file does not record them."""
+    """Read the sets of versions that computed the value of a file.
+
+    The set is empty if the file does not record it. There is no set for missing data, which nothing has computed.
+    """
     with np.load(path, allow_pickle=False) as stored:
-        return list(json.loads(stored["header"].tobytes()).get("software", []))
+        header = json.loads(stored["header"].tobytes())
+    return [] if header["type"] == MissingData.__name__ else header.get("software", [{}])
 
 
 class CheckpointFile:

@@ -48,6 +48,8 @@ def together(versions: Iterable[Versions]) -> dict[str, str]:
 
 def described(versions: Versions, present: Versions) -> str:
     """Return a set of versions as text. A version that differs from the ``present`` one is followed by it."""
+    if not versions:
+        return "not recorded"
     now = {package: present.get(package, version) for package, version in versions.items()}
     return ", ".join(
         f"{package} {version}{f' (now {now[package]})' if now[package] != version else ''}"

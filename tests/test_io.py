@@ -53,6 +53,11 @@ def test_a_result_records_the_software_that_computed_it_and_its_inputs(tmp_path:
     assert io.software(two) == [now, old]
     assert io.load(two, AuditResult).dataset == "toy"
     io.save(audit(), plain)
+    assert io.software(plain) == [{}], "of an earlier version of this project"
+    assert software.described({}, now) == "not recorded"
+    stage.save(classifier(), two, plain)
+    assert io.software(two) == [now, {}]
+    io.save(MissingData("faces", "nobody has them"), plain)
     assert io.software(plain) == []
 
 
