@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from fairness_audits.messages import enumerated
+from fairness_audits.messages import enumerated, listed
 from fairness_audits.results import typeset
 from fairness_audits.results.formats import sentence
 from fairness_audits.results.markup import symbols
@@ -163,6 +163,7 @@ def page(
         letters=lambda text: symbols(str(text)),
         duration=duration,
         enumerated=enumerated,
+        listed=listed,
         tally=comparison_table.tally_in_words,
     )
     return page.render(
