@@ -180,13 +180,14 @@ def page(
 def versions(studies: Sequence[Mapping[str, Any]]) -> list[tuple[str, dict[str, str]]]:
     """Return each set of versions that computed results or drew artefacts, with what it computed or drew.
 
-    Drawing is listed if its versions differ from those of the results of the study.
+    Drawing is listed if its versions differ from all that the results of the study record.
     """
     sets: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
     for study in studies:
         computed, drawn = study["software"]["computed"], study["software"]["drawn"]
         found = [("results", one) for one in computed]
-        found += [("tables and figures", drawn)] if drawn not in computed else []
+        same = any(one and one.items() <= drawn.items() for one in computed)
+        found += [] if same else [("tables and figures", drawn)]
         for what, one in found:
             sets.setdefault((what, tuple(sorted(one.items()))), []).append(study["study"])
     return [

@@ -178,7 +178,7 @@ def test_the_page_prints_the_versions_that_computed_the_results_and_what_differs
     study: dict[str, Any], facts: dict[str, Any]
 ) -> None:
     old, new = {"Python": "3.11.7", "numpy": "1"}, {"Python": "3.12.3", "numpy": "2"}
-    same = {**study, "software": {"computed": [new], "drawn": new}}
+    same = {**study, "software": {"computed": [new], "drawn": {**new, "POT": "1"}}}
     mixed = {**study, "study": "other", "software": {"computed": [old, new], "drawn": new}}
     drawn_later = {**study, "study": "drawn_later", "software": {"computed": [old], "drawn": new}}
     assert html.versions([same]) == [("Versions, results of individual fairness", new)]
