@@ -10,14 +10,17 @@ from snakemake.utils import min_version
 
 from pipeline.jobs import Run, encoded
 from pipeline.report import registry
-from pipeline.workflow import failures, isolation, references, resume, warm
+from pipeline.workflow import failures, isolation, references, refusals, resume, warm
 
 min_version("9.0")
 
 # Jobs run with the interpreter that runs Snakemake, whatever `python` is on PATH.
 python = sys.executable
 
-run = Run.of(config, os.environ)
+logger.addFilter(
+    refusals.explained(lambda: [*run.owners, *refusals.targets(workflow.rules, run.scale, run.declared, run.sweeps)])
+)
+run = Run.of(config, os.environ, Path.cwd())
 isolation.isolate(os.environ, run.root)
 if workflow.is_main_process:
     if not workflow.output_settings.dryrun:
@@ -33,7 +36,7 @@ one_thread = "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_
 
 wildcard_constraints:
     scale=run.scale,
-    study=r"\w+",
+    study="|".join(run.planned),
     block=r"\w+",
     dataset="[^/]+",
     method="[^/]+",
@@ -49,9 +52,11 @@ include: "pipeline/rules/study.smk"
 include: "pipeline/rules/reference.smk"
 
 
+# Snakemake makes a deleted file again if a target needs it, and not if only other jobs need it. So targets name all files.
 rule all:
     default_target: True
     input:
+        [registry.files(study) for study in run.studies],
         "results/report.html",
         "results/summary.txt",
         expand("results/pages/{study}.html", study=run.studies if len(run.studies) > 1 else []),
@@ -65,8 +70,8 @@ onstart:
 
 
 onsuccess:
-    failures.forget(run.root)
+    failures.forget(run.folder)
 
 
 onerror:
-    logger.error(failures.conclude(workflow.dag, workflow.scheduler.failed, run.studies, run.scale, run.root))
+    logger.error(failures.conclude(workflow.dag, workflow.scheduler.failed, run.studies, run.scale, run.folder))

@@ -10,7 +10,7 @@ import importlib
 import json
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
@@ -41,9 +41,14 @@ NETWORKS = "networks."
 KINDS = {kind.__name__: kind for kind in get_args(Stored)}
 
 
-def save(value: Stored, path: Path | str) -> None:
-    """Write a value: arrays as members of an ``.npz``, other fields in its JSON header."""
+def save(value: Stored, path: Path | str, software: Sequence[Mapping[str, str]] = ()) -> None:
+    """Write a value: arrays as members of an ``.npz``, other fields in its JSON header.
+
+    ``software`` holds the sets of versions that computed the value (:mod:`pipeline.software`). References omit them.
+    """
     header: dict[str, Any] = {"format": FORMAT, "type": type(value).__name__}
+    if software:
+        header["software"] = list(map(dict, software))
     arrays: dict[str, np.ndarray] = {}
     for field in fields(value):
         content = getattr(value, field.name)
@@ -83,6 +88,16 @@ def load_if_present(path: Path | str) -> Stored:
 def load_without_weights(path: Path | str) -> Stored:
     """Read a network's classifier without its parameters, which can take several gigabytes."""
     return _stored(path, *KINDS, weights=False)
+
+
+def software(path: Path | str) -> list[dict[str, str]]:
+    """Read the sets of versions that computed the value of a file.
+
+    The set is empty if the file does not record it. There is no set for missing data, which nothing has computed.
+    """
+    with np.load(path, allow_pickle=False) as stored:
+        header = json.loads(stored["header"].tobytes())
+    return [] if header["type"] == MissingData.__name__ else header.get("software", [{}])
 
 
 class CheckpointFile:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fairness_audits.errors import InvalidInput
+from fairness_audits.messages import nearest
 from pipeline.report import registry
 from pipeline.workflow import availability, checks, invocation
 from pipeline.workflow.checks import GROWING, REPETITIONS
@@ -104,8 +105,9 @@ class Job:
 class Run:
     """The jobs of one run: a scale, a data source, the studies, and the settings of the user.
 
-    ``datasets`` restricts the studies to these data sets and drops studies without them. ``finished`` keeps only the
-    parts that a run in ``root`` has completed. ``absent`` names the unavailable data sets (modules of
+    ``root`` holds the committed files. ``folder`` is the working folder with the files of runs, by default ``root``.
+    ``datasets`` restricts the studies to these data sets and drops studies without them. ``finished`` keeps
+    only the parts that a run in ``folder`` has completed. ``absent`` names the unavailable data sets (modules of
     ``pipeline.datasets``). Their audits are recorded as not run.
     """
 
@@ -121,10 +123,12 @@ class Run:
         absent: Collection[str] = (),
         conf: Path = CONF,
         root: Path = ROOT,
+        folder: Path | None = None,
     ) -> None:
         if source not in availability.DATA_SOURCES:
             raise InvalidInput(f"DATA_SOURCE={source}: expected auto, official or twin", option="source")
         self.conf, self.root = Conf(Path(conf)), root
+        self.folder = root if folder is None else folder
         self.scale, self.source, self.tracker = scale, source, self.conf[f"tracker/{tracker}"]
         self.resources = self.conf.resources(scale)
         self.grids = Grids(self.conf, scale, map(user_setting, overrides))
@@ -138,7 +142,7 @@ class Run:
         self._jobs: dict[str, Job] = {}
 
     @classmethod
-    def of(cls, config: Mapping[str, Any], environment: Mapping[str, str], root: Path = ROOT) -> Run:
+    def of(cls, config: Mapping[str, Any], environment: Mapping[str, str], folder: Path = ROOT) -> Run:
         """Return the run for ``snakemake --config`` and the environment.
 
         :data:`pipeline.workflow.invocation.INVOCATION` lists the keys and variables. Raises InvalidInput for others.
@@ -148,7 +152,7 @@ class Run:
         given = invocation.arguments(config, environment, defaults)
         tracker = given["tracker"] or conf[f"scale/{given['scale']}"].get("tracker", "offline")
         absent = environment.get(invocation.ABSENT, "").split()
-        return cls(**{**given, "tracker": tracker}, absent=absent, root=root)
+        return cls(**{**given, "tracker": tracker}, absent=absent, folder=folder)
 
     # The points of the studies.
 
@@ -160,7 +164,7 @@ class Run:
         points = self.planned[study]
         if not self.finished or study in self.sweeps:
             return points
-        made = {p: all((self.root / self.path(stage, p)).is_file() for stage in ("train", "audit")) for p in points}
+        made = {p: all((self.folder / self.path(stage, p)).is_file() for stage in ("train", "audit")) for p in points}
         pending = {point.part for point in points if not made[point]}
         return [point for point in points if point.part not in pending]
 
@@ -232,7 +236,8 @@ class Run:
         if stage == "prepare":
             # A data set without a study has the values of its configuration file.
             return Point("", "", wildcards["dataset"], "", "")
-        raise InvalidInput(f"{path}: no study or sweep needs this file at the {self.scale} scale", source=path)
+        near = nearest(path, [known for known, (of, _) in self.owners.items() if of == stage])
+        raise InvalidInput(f"{path}: no study or sweep needs this file at the {self.scale} scale{near}", source=path)
 
     def _job(self, stage: str, point: Point) -> Job:
         if (path := self.path(stage, point)) not in self._jobs:
@@ -379,7 +384,7 @@ class Run:
         Only the planning process decides, because files that appear later would change the jobs on a node.
         """
         kinds = {self.grids.kind("dataset", point.dataset) for point in self.all_points}
-        raw = self.root / availability.RAW
+        raw = self.folder / availability.RAW
         self.absent = frozenset(k for k in kinds if availability.status(k, self.source, raw / k) == "absent")
         environment[invocation.ABSENT] = " ".join(sorted(self.absent))
 
@@ -420,11 +425,15 @@ class Run:
     def twin(self, dataset: str) -> list[str]:
         """Return the twin files of a data set."""
         files = sorted((self.root / "data" / "twins").glob(f"{dataset}[._]*parquet"))
-        return [f"data/twins/{file.name}" for file in files]
+        return [self.committed(file.relative_to(self.root)) for file in files]
+
+    def committed(self, path: Path | str) -> str:
+        """Return the path of a committed file for the rules: relative if the working folder is the checkout."""
+        return str(path if self.folder.resolve() == self.root.resolve() else self.root / path)
 
     def superseded(self, dataset: str) -> bool:
         """Return whether published files can replace a substitute that the user did not request."""
-        return self.source == "auto" and availability.superseded(dataset, self.root / availability.RAW / dataset)
+        return self.source == "auto" and availability.superseded(dataset, self.folder / availability.RAW / dataset)
 
 
 def sections(grids: Grids, points: Iterable[Point]) -> dict[str, Any]:

@@ -10,8 +10,9 @@ import pytest
 
 from fairness_audits.files import save_json, save_text, written
 from fairness_audits.values import Classifier, Dataset
-from pipeline import io
+from pipeline import io, software
 from pipeline.values import AuditResult, MissingData
+from pipeline.workflow import stage
 from tests.builders import dataset as toy
 
 
@@ -39,6 +40,25 @@ def dataset() -> Dataset:
     facts: dict[str, Any] = {"dropped": {"missing occupation": 7}, "checksums": {"toy.csv": "ab"}}
     groups, train, test = {"sex": np.array([1, 0, 1])}, np.array([[0, 1]]), np.array([[2]])
     return toy(np.eye(3), np.array([0, 1, 1]), groups, train, test, origin="official", **named, **facts)
+
+
+def test_a_result_records_the_software_that_computed_it_and_its_inputs(tmp_path: Path) -> None:
+    one, two, plain = (str(tmp_path / f"{name}.npz") for name in ("one", "two", "plain"))
+    old, now = {"numpy": "1"}, software.installed()
+    io.save(dataset(), one, [old])
+    stage.save(classifier(), two, one)
+    assert io.software(one) == [old]
+    assert io.software(two) == [now, old]
+    stage.save(audit(), two, one, two)
+    assert io.software(two) == [now, old]
+    assert io.load(two, AuditResult).dataset == "toy"
+    io.save(audit(), plain)
+    assert io.software(plain) == [{}], "of an earlier version of this project"
+    assert software.described({}, now) == "not recorded"
+    stage.save(classifier(), two, plain)
+    assert io.software(two) == [now, {}]
+    io.save(MissingData("faces", "nobody has them"), plain)
+    assert io.software(plain) == []
 
 
 @pytest.mark.parametrize("value", [classifier(), dataset(), audit()], ids=lambda value: type(value).__name__)

@@ -203,7 +203,7 @@ def test_an_audits_parameter_and_a_report_module_train_nothing_again(finished: P
         jobs, _ = planned(finished, "--config", "set=audit.map_quality.members=7", study=STUDY)
         audits, _ = planned(finished, "--config", "set=audit.loss_ratio.delta=1.5", study=STUDY)
     # That audit is of another study: what is made again is made for the module alone.
-    assert (jobs["draw"], jobs["report"], jobs["train"], jobs["audit"], jobs["prepare"]) == (1, 1, 0, 0, 0)
+    assert (jobs[f"draw_{STUDY}"], jobs["report"], jobs["train"], jobs["audit"], jobs["prepare"]) == (1, 1, 0, 0, 0)
     assert audits["train"] == audits["prepare"] == 0 < audits["audit"]
 
 
@@ -353,8 +353,10 @@ def test_a_figure_that_was_removed_is_drawn_again_and_can_be_asked_for_alone(fin
     name = f"results/figures/{STUDY}/figure_1.pdf"
     before = (finished / name).read_bytes()
     (finished / name).unlink()
-    assert planned(finished, study=STUDY)[0] == Counter(draw=1, report=1, all=1)
-    assert planned(finished, name, study=STUDY)[0] == Counter(draw=1, figure=1)
+    assert planned(finished, study=STUDY)[0] == Counter({f"draw_{STUDY}": 1, "report": 1, "all": 1})
+    assert planned(finished, name, study=STUDY)[0] == Counter({f"draw_{STUDY}": 1})
+    state = {line.split("\t")[0]: line.split("\t") for line in succeeded(finished, "--summary").stdout.splitlines()}
+    assert "missing" in state[name]
     succeeded(finished, name, study=STUDY)
     assert (finished / name).read_bytes() == before
     assert planned(finished, name, study=STUDY)[0] == Counter()
@@ -363,7 +365,7 @@ def test_a_figure_that_was_removed_is_drawn_again_and_can_be_asked_for_alone(fin
 
 def test_rules_are_forced_and_stopped_at_by_their_names(finished: Path) -> None:
     forced, _ = planned(finished, "--forcerun", "train", study=STUDY)
-    assert min(forced[rule] for rule in ("train", "audit", "draw")) > 0
+    assert min(forced[rule] for rule in ("train", "audit", f"draw_{STUDY}")) > 0
     assert not forced["prepare"]
     until, _ = planned(finished, "--forcerun", "train", "--until", "audit", study=STUDY)
     assert set(until) == {"train", "audit"}

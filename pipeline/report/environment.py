@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import importlib.metadata
 import io
 import json
 import os
@@ -17,12 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from fairness_audits.errors import InvalidInput
+from pipeline import software
 
 ROOT = Path(__file__).resolve().parents[2]
 """Root folder of the project."""
-PACKAGES = (
-    "numpy", "scipy", "pandas", "scikit-learn", "fairlearn", "torch", "numba", "matplotlib", "snakemake", "hydra-core",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -67,17 +64,6 @@ def _git(root: Path, *arguments: str) -> str:
     ).stdout.strip()
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of Python and of the numerical packages; ``absent`` if a package is not installed."""
-    found = {"Python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            found[package] = "absent"
-    return found
-
-
 def machine(cpuinfo: Path = Path("/proc/cpuinfo")) -> dict[str, str]:
     """Return processor with graphics card, cores and system of this machine."""
     lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.is_file() else []
@@ -108,7 +94,7 @@ def described(path: str | None = None) -> dict[str, Any]:
     output, if the run was on another machine. Raises InvalidInput for a file with other content.
     """
     if path is None:
-        return {"commit": commit(), "machine": machine(), "versions": versions()}
+        return {"commit": commit(), "machine": machine(), "versions": software.installed()}
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
         complete = found.keys() == {"commit", "machine", "versions"} and "processor" in found["machine"]

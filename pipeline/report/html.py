@@ -13,11 +13,12 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from fairness_audits.messages import enumerated
+from fairness_audits.messages import enumerated, listed
 from fairness_audits.results import typeset
 from fairness_audits.results.formats import sentence
 from fairness_audits.results.markup import symbols
 from fairness_audits.results.render import template
+from pipeline import software
 from pipeline.report import comparison_table, regression_check
 from pipeline.report import labels as w
 from pipeline.report.artefacts import Artefact
@@ -43,10 +44,12 @@ def describe(
     compared: pd.DataFrame,
     claims: Sequence[Mapping[str, Any]] = (),
     held: Mapping[str, Any] | None = None,
+    computed: Sequence[software.Versions] = (),
 ) -> dict[str, Any]:
     """Return the index of a study: claims, titles, captions, notes, tables, the comparison and the data sources.
 
-    ``held`` is the result of :func:`reference`, or None if the study has no reference.
+    ``held`` is the result of :func:`reference`, or None if the study has no reference. ``computed`` holds the sets of
+    versions that computed the results.
     """
     names = sorted(made, key="comparison".__eq__)
     # Repetitions differ between blocks, so each artefact states its own. The rest of the stamp is common to the study.
@@ -70,6 +73,7 @@ def describe(
         ],
         "digest": digest(inputs.config),
         "reference": held,
+        "software": {"computed": list(map(dict, computed)), "drawn": software.installed()},
     }
 
 
@@ -152,12 +156,14 @@ def page(
     ``machine`` and ``times``. ``failures`` is the account of failed jobs (:func:`pipeline.workflow.failures.account`);
     the page opens with it. Raises ValueError if the picture of a figure is missing.
     """
+    present = environment["versions"]
     page = template(
         "report.html",
         "pipeline.report",
         letters=lambda text: symbols(str(text)),
         duration=duration,
         enumerated=enumerated,
+        listed=listed,
         tally=comparison_table.tally_in_words,
     )
     return page.render(
@@ -165,9 +171,28 @@ def page(
         verdicts=VERDICTS,
         formats=FORMATS,
         environment=environment,
+        versions=[(what, software.described(one, present)) for what, one in versions(studies)],
         failures=failures,
         times_total=RuleTime.of("all", environment["times"]),
     )
+
+
+def versions(studies: Sequence[Mapping[str, Any]]) -> list[tuple[str, dict[str, str]]]:
+    """Return each set of versions that computed results or drew artefacts, with what it computed or drew.
+
+    Drawing is listed if its versions differ from all that the results of the study record.
+    """
+    sets: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
+    for study in studies:
+        computed, drawn = study["software"]["computed"], study["software"]["drawn"]
+        found = [("results", one) for one in computed]
+        same = any(one and one.items() <= drawn.items() for one in computed)
+        found += [] if same else [("tables and figures", drawn)]
+        for what, one in found:
+            sets.setdefault((what, tuple(sorted(one.items()))), []).append(study["study"])
+    return [
+        (f"Versions, {what} of {enumerated(names)}".replace("_", " "), dict(one)) for (what, one), names in sets.items()
+    ]
 
 
 def summary(studies: Sequence[Mapping[str, Any]], where: str) -> str:

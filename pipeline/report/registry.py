@@ -14,10 +14,8 @@ its caption:
 
 import functools
 import importlib
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 from fairness_audits.errors import InvalidInput
@@ -96,25 +94,18 @@ def columns(study: str) -> list[str]:
 
 def files(study: str, below: str = "results/") -> list[str]:
     """Return the files of all tables and figures of a study."""
+    return [path.format(study=study) for path in patterns(study, below)]
+
+
+def patterns(study: str, below: str = "results/") -> list[str]:
+    """Return the files of all tables and figures of a study, with ``{study}`` in their paths."""
     return [
-        f"{below}{folder}/{study}/{one.name}.{suffix}"
+        f"{below}{folder}/{{study}}/{one.name}.{suffix}"
         for kind, (folder, suffixes) in SAVED.items()
         for one in declared(study)
         if one.kind == kind
         for suffix in suffixes
     ]
-
-
-def names(kind: str, studies: Iterable[str]) -> str:
-    """Return a pattern for the names of all tables or figures of several studies."""
-    found = {one.name for study in studies for one in declared(study) if one.kind == kind}
-    return "|".join(sorted(map(re.escape, found)))
-
-
-def caption(study: str, name: str) -> str:
-    """Return the caption of an artefact for Snakemake's report, once the artefact is drawn."""
-    path = Path("results", "captions", study, f"{name}.rst")
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 def modules(study: str) -> list[str]:

@@ -17,6 +17,8 @@ rule reference:
         config=lambda w: encoded(run.artefacts(w.study)),
         fill=lambda w: references.fill_option(run, w.study),
         folder="results/reference/{scale}/{study}",
+        reference=lambda w: references.folder(run, w.study),
+        all=references.folder(run),
         environment=["--environment", os.environ["RUN_ENVIRONMENT"]] if os.environ.get("RUN_ENVIRONMENT") else [],
         # Not inputs: a change of the times must not trigger a job.
         benchmarks=lambda w: encoded(run.benchmarks(w.study)),
@@ -25,28 +27,36 @@ rule reference:
     shell:
         "printf %s {params.config:q} | {one_thread} {python:q} -m pipeline.stages.artefacts --study {wildcards.study}"
         " --config - --rows {input.rows} --datasets {input.datasets:q} --audits {input.audits:q}"
-        " --classifiers {input.classifiers:q} --published {input.published} {params.fill}"
-        " --record data/reference/{wildcards.study} --verdicts data/reference --benchmarks {params.benchmarks:q} {params.environment:q}"
+        " --classifiers {input.classifiers:q} --published {input.published:q} {params.fill}"
+        " --record {params.reference:q} --verdicts {params.all:q} --benchmarks {params.benchmarks:q} {params.environment:q}"
         " --tables {params.folder} --figures {params.folder} > {log} 2>&1"
 
 
-rule draw_reference:
-    message:
-        "tables and figures of {wildcards.study} from its reference"
-    input:
-        reference=reference_files("results/reference/"),
-        published=published,
-    output:
-        index="results/reference/tables/{study}/index.json",
-    params:
-        code=lambda w: run.code("artefacts", study=w.study),
-    log:
-        "results/logs/reference/{study}.log",
-    threads: 2
-    shell:
-        "{one_thread} {python:q} -m pipeline.stages.artefacts --study {wildcards.study} --published {input.published}"
-        " --from-reference data/reference/{wildcards.study} --tables results/reference/tables/{wildcards.study}"
-        " --figures results/reference/figures/{wildcards.study} --index {output.index} --processes {threads} > {log} 2>&1"
+for study in run.declared:
+
+    rule:
+        name:
+            f"draw_reference_{study}"
+        message:
+            "tables and figures of {wildcards.study} from its reference"
+        input:
+            reference=lambda w: references.files(run, w.study),
+            published=published,
+        output:
+            index="results/reference/tables/{study}/index.json",
+            artefacts=registry.patterns(study, "results/reference/"),
+        wildcard_constraints:
+            study=study,
+        params:
+            code=lambda w: run.code("artefacts", study=w.study),
+            reference=lambda w: references.folder(run, w.study),
+        log:
+            "results/logs/reference/{study}.log",
+        threads: 2
+        shell:
+            "{one_thread} {python:q} -m pipeline.stages.artefacts --study {wildcards.study} --published {input.published:q}"
+            " --from-reference {params.reference:q} --tables results/reference/tables/{wildcards.study}"
+            " --figures results/reference/figures/{wildcards.study} --index {output.index} --processes {threads} > {log} 2>&1"
 
 
 # For use after a change of the rules that decide claims.
@@ -60,21 +70,24 @@ rule verdicts:
         touch("results/reference/{study}.decided"),
     params:
         code=lambda w: run.code("artefacts", study=w.study),
+        reference=lambda w: references.folder(run, w.study),
+        all=references.folder(run),
     log:
         "results/logs/reference/{study}_verdicts.log",
     # All studies write to the same two files, so one job runs at a time.
     threads: workflow.resource_settings.cores or 1
     shell:
-        "{one_thread} {python:q} -m pipeline.stages.artefacts --study {wildcards.study} --published {input.published}"
-        " --from-reference data/reference/{wildcards.study} --verdicts data/reference --tables results/reference"
+        "{one_thread} {python:q} -m pipeline.stages.artefacts --study {wildcards.study} --published {input.published:q}"
+        " --from-reference {params.reference:q} --verdicts {params.all:q} --tables results/reference"
         " --figures results/reference > {log} 2>&1"
 
 
-rule figures:
+rule report_reference:
     message:
         "report of the reference results"
     input:
         index=expand("results/reference/tables/{study}/index.json", study=references.referenced(run)),
+        artefacts=[registry.files(study, "results/reference/") for study in references.referenced(run)],
     output:
         html="results/reference/report.html",
         summary="results/reference/summary.txt",
@@ -88,3 +101,9 @@ rule figures:
         "{python:q} -m pipeline.stages.report --index {input.index} --figures results/reference/figures"
         " --benchmarks results/reference/benchmarks --scale reference --output {output.html}"
         " --summary {output.summary} > {log} 2>&1"
+
+
+rule figures:
+    input:
+        rules.report_reference.output,
+        rules.report_reference.input.artefacts,

@@ -27,40 +27,48 @@ rule collect:
 drawers = min(4, workflow.resource_settings.cores or 4)
 
 
-# The index lists every table and figure. The rules `table` and `figure` make one of them.
-rule draw:
-    message:
-        "tables and figures of {wildcards.study}"
-    input:
-        rows=f"results/rows/{run.scale}/{{study}}.parquet",
-        datasets=lambda w: run.files("prepare", w.study),
-        audits=lambda w: run.files("audit", w.study),
-        classifiers=lambda w: run.files("train", w.study),
-        published=published,
-        reference=reference_files("results/"),
-    output:
-        index="results/tables/{study}/index.json",
-    params:
-        config=lambda w: encoded(run.artefacts(w.study)),
-        code=lambda w: run.code("artefacts", study=w.study),
-        fill=lambda w: references.fill_option(run, w.study),
-        regression=lambda w: references.regression_option(run, w.study),
-    log:
-        f"results/logs/{run.scale}/draw/{{study}}.log",
-    benchmark:
-        f"results/benchmarks/{run.scale}/draw/{{study}}.tsv"
-    # A study is drawn while others are still being computed, so drawing waits only for half of the cores that it uses.
-    threads: max(1, min(4, (workflow.resource_settings.cores or 8) // 2))
-    priority: 100000
-    resources:
-        **run.requests("draw"),
-    shell:
-        # Use a pipe, because an argument of a command is limited to 128 KB.
-        "printf %s {params.config:q} | {one_thread} {python:q} -m pipeline.stages.artefacts --study {wildcards.study}"
-        " --config - --rows {input.rows} --datasets {input.datasets:q} --audits {input.audits:q}"
-        " --classifiers {input.classifiers:q} --published {input.published} {params.fill} {params.regression}"
-        " --tables results/tables/{wildcards.study} --figures results/figures/{wildcards.study}"
-        " --captions results/captions/{wildcards.study} --index {output.index} --processes {drawers} > {log} 2>&1"
+# Each study has its own rule, because its tables and figures are its own. The index lists them for the report.
+for study in run.declared:
+
+    rule:
+        name:
+            f"draw_{study}"
+        message:
+            "tables and figures of {wildcards.study}"
+        input:
+            rows=f"results/rows/{run.scale}/{{study}}.parquet",
+            datasets=lambda w: run.files("prepare", w.study),
+            audits=lambda w: run.files("audit", w.study),
+            classifiers=lambda w: run.files("train", w.study),
+            published=published,
+            reference=lambda w: references.files(run, w.study),
+        output:
+            index="results/tables/{study}/index.json",
+            artefacts=drawn(study),
+            captions=[f"results/captions/{{study}}/{one.name}.rst" for one in registry.declared(study)],
+        wildcard_constraints:
+            study=study,
+        params:
+            config=lambda w: encoded(run.artefacts(w.study)),
+            code=lambda w: run.code("artefacts", study=w.study),
+            fill=lambda w: references.fill_option(run, w.study),
+            regression=lambda w: references.regression_option(run, w.study),
+        log:
+            f"results/logs/{run.scale}/draw/{{study}}.log",
+        benchmark:
+            f"results/benchmarks/{run.scale}/draw/{{study}}.tsv"
+        # A study is drawn while others are still being computed, so drawing waits only for half of the cores that it uses.
+        threads: max(1, min(4, (workflow.resource_settings.cores or 8) // 2))
+        priority: 100000
+        resources:
+            **run.requests("draw"),
+        shell:
+            # Use a pipe, because an argument of a command is limited to 128 KB.
+            "printf %s {params.config:q} | {one_thread} {python:q} -m pipeline.stages.artefacts --study {wildcards.study}"
+            " --config - --rows {input.rows} --datasets {input.datasets:q} --audits {input.audits:q}"
+            " --classifiers {input.classifiers:q} --published {input.published:q} {params.fill} {params.regression}"
+            " --tables results/tables/{wildcards.study} --figures results/figures/{wildcards.study}"
+            " --captions results/captions/{wildcards.study} --index {output.index} --processes {drawers} > {log} 2>&1"
 
 
 # A study's own page is there as soon as the study is drawn. The report has all studies.
@@ -69,6 +77,7 @@ rule page:
         "page of {wildcards.study}, results/pages/{wildcards.study}.html"
     input:
         index="results/tables/{study}/index.json",
+        artefacts=lambda w: registry.files(w.study),
     output:
         html="results/pages/{study}.html",
     params:
@@ -91,6 +100,7 @@ rule report:
         "report"
     input:
         index=expand("results/tables/{study}/index.json", study=run.studies),
+        artefacts=[registry.files(study) for study in run.studies],
     output:
         html="results/report.html",
         summary="results/summary.txt",

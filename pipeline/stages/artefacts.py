@@ -17,7 +17,7 @@ import pandas as pd
 
 from fairness_audits.files import save_figure, save_json, save_text
 from fairness_audits.results import markup, style
-from pipeline import io
+from pipeline import io, software
 from pipeline.report import artefacts, claims, environment, html, reference, registry
 from pipeline.report.comparison_table import beside, read_off, verdicts
 from pipeline.report.dataset_summary import summarize
@@ -85,12 +85,13 @@ def manifest_of(
     inputs: Inputs,
     described: Mapping[str, Any],
     runs: Sequence[Mapping[str, Any]] = (),
+    versions: Sequence[software.Versions] = (),
 ) -> dict[str, Any]:
     """Return the provenance of a reference: this run, and earlier runs of the parts that it left out.
 
-    ``described`` holds the commit, the machine and the versions of this run. Each run has its ``scale``, its ``parts``
-    and the wall and processor time of its ``jobs``. ``grid`` holds the parts that the study declares, whether they were
-    run or not. ``inputs`` joins all runs.
+    ``described`` holds the commit, the machine and the versions of this run. The ``versions`` that its results record
+    have precedence. Each run has its ``scale``, its ``parts`` and the wall and processor time of its ``jobs``. ``grid``
+    holds the parts that the study declares, whether they were run or not. ``inputs`` joins all runs.
     """
     texts = [(job, Path(path).read_text(encoding="utf-8")) for job, path in benchmarks.items() if Path(path).is_file()]
     own = reference.parts(run)
@@ -99,6 +100,7 @@ def manifest_of(
         "parts": own,
         "date": datetime.date.today().isoformat(),
         **described,
+        "versions": software.together(versions) or described["versions"],
         "jobs": {t.rule: [round(t.wall, 1), round(t.processor, 1)] for t in environment.rule_times(texts)},
     }
     every = []
@@ -110,6 +112,12 @@ def manifest_of(
         if still:
             every.append(dict(one, parts=still, jobs=jobs))
     return {"study": run.study, "grid": reference.grid(inputs), "runs": every}
+
+
+def earlier_versions(manifest: Mapping[str, Any] | None, own: Sequence[str]) -> list[software.Versions]:
+    """Return the versions that a manifest records for other parts than the ``own`` ones of a run."""
+    runs = manifest["runs"] if manifest else ()
+    return [run["versions"] for run in runs if set(run["parts"]) - set(own)]
 
 
 def decided(inputs: Inputs, lists: Sequence[str]) -> list[claims.Decision]:
@@ -160,13 +168,14 @@ def main(arguments: list[str] | None = None) -> None:
     captions = Path(options.captions) if options.captions else None
     found = artefacts.compared(inputs, published)
     maker = Maker(inputs, Path(options.tables), Path(options.figures), captions, found)
+    computed: list[software.Versions] = [one for path in options.audits for one in io.software(path)]
     if options.record:
         drawn = reference.recording(inputs)
         # Also record the arrays that the comparison reads.
         watching = replace(maker, inputs=drawn, compared=artefacts.compared(drawn, published))
         runs = manifest["runs"] if manifest else ()
         described = environment.described(options.environment)
-        made_manifest = manifest_of(run, json.loads(options.benchmarks), inputs, described, runs)
+        made_manifest = manifest_of(run, json.loads(options.benchmarks), inputs, described, runs, computed)
         for name in names:
             watching(name)
         made = reference.recorded(drawn)
@@ -176,6 +185,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.verdicts:
         save_lists(inputs, published, claim_lists, options.verdicts)
         return
+    computed += earlier_versions(manifest, () if options.from_reference else reference.parts(run))
     artefacts_made = dict(zip(names, artefacts.together(maker, names, options.processes), strict=True))
     checked = None
     if options.regression_check:
@@ -188,7 +198,7 @@ def main(arguments: list[str] | None = None) -> None:
     if outcomes and outcomes.is_file():
         theirs_decided = reference_store.load_list(outcomes).query("study == @options.study")
         claim_lines = claims.beside_reference(claim_lines, theirs_decided)
-    page = html.describe(inputs, artefacts_made, found, claim_lines, of_reference)
+    page = html.describe(inputs, artefacts_made, found, claim_lines, of_reference, software.distinct(computed))
     save_json(page, options.index)
 
 

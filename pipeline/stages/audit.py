@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> None:
     resume = io.CheckpointFile(options.output, module.__name__)
     resumes = plugins.resuming(module.run, resume)
     result = module.run(dataset, classifier, plugins.configure(module, audit), rngs, *maps, **resumes)
-    io.save(result, options.output)
+    stage.save(result, options.output, options.dataset, options.classifier, *options.transport)
     resume.forget()
     tracking.record(options.output, config, result.rows.groupby("statistic")["value"].mean().to_dict())
 

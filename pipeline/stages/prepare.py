@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from fairness_audits.files import load_json
 from fairness_audits.values import Dataset, ImageDataset
-from pipeline import io
 from pipeline.values import MissingData
 from pipeline.workflow import stage
 from pipeline.workflow.preparation import prepared
@@ -26,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         dataset = prepared(config["dataset"], config["repetitions"], manifest)
     except (ValueError, OSError) as error:
         sys.exit(f"prepare {config['dataset']['name']}: {error}")
-    io.save(dataset, options.output)
+    stage.save(dataset, options.output)
     if isinstance(dataset, MissingData):
         print(f"{dataset.name} is missing. Its audits are listed as not run.\n{dataset.reason}")
     else:

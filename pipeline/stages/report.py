@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from fairness_audits.files import load_json, save_text
+from pipeline import software
 from pipeline.report import environment, html
 
 SEEDS = (
@@ -50,7 +51,7 @@ def main(arguments: list[str] | None = None) -> None:
             pictures,
             {
                 "commit": environment.commit(),
-                "versions": environment.versions(),
+                "versions": software.installed(),
                 "machine": environment.machine(),
                 "seeds": SEEDS,
                 "times": environment.rule_times(benchmarks(Path(options.benchmarks), options.scale)),

@@ -19,7 +19,7 @@ def main(arguments: list[str] | None = None) -> None:
     resume = io.CheckpointFile(options.output, module.__name__)
     resumes = plugins.resuming(getattr(module, "fit", None), resume)
     maps = fitted(dataset, between, module, plugins.configure(module, own), rngs, section["name"], **resumes)
-    io.save(maps, options.output)
+    stage.save(maps, options.output, options.dataset)
     resume.forget()
     facts = {name: float(values.mean()) for name, values in maps.facts.items()}
     tracking.record(options.output, config, facts, maps.history)

@@ -69,7 +69,7 @@ def account(dag: Any, failed: Iterable[Any], artefacts: Mapping[str, Sequence[st
                 "because": because.get(job, [_title(job)]),
             }
             for job in sorted(missing, key=_title)
-            if job.rule.name == "draw"
+            if job.rule.name in {f"draw_{study}" for study in artefacts}
         ],
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 from pipeline.jobs import Run
@@ -31,7 +32,12 @@ def recorded(run: Run, study: str) -> set[str]:
 def files(run: Run, study: str) -> list[str]:
     """Return the files of the reference of a study, if it has one."""
     found = sorted((run.root / REFERENCES / study).rglob("*")) if has_reference(run, study) else []
-    return [str(path.relative_to(run.root)) for path in found if path.is_file()]
+    return [run.committed(path.relative_to(run.root)) for path in found if path.is_file()]
+
+
+def folder(run: Run, study: str = "") -> str:
+    """Return the folder of the reference of a study, or of all references."""
+    return run.committed(REFERENCES / study)
 
 
 def fill_option(run: Run, study: str) -> str:
@@ -41,9 +47,9 @@ def fill_option(run: Run, study: str) -> str:
     """
     left_out = {point.part for point in run.grids.planned(study)} - {point.part for point in run.points(study)}
     held = left_out and (has_reference(run, study) or left_out & recorded(run, study))
-    return f"--fill-from {REFERENCES}/{study}" if held else ""
+    return f"--fill-from {shlex.quote(folder(run, study))}" if held else ""
 
 
 def regression_option(run: Run, study: str) -> str:
     """Return the option that compares the run with the reference of the study, if it has one."""
-    return f"--regression-check {REFERENCES}/{study}" if has_reference(run, study) else ""
+    return f"--regression-check {shlex.quote(folder(run, study))}" if has_reference(run, study) else ""

@@ -138,7 +138,7 @@ def holders(folder: Path, owners: Mapping[Path, Process], unlock: bool = False) 
     found = [f"{who}: {advice}" for who, state in states if state == "at work"]
     found += [
         f"Snakemake or a job, process {number} on this machine: {advice}"
-        for number in sorted({*at_work(folder)} - known)
+        for number in sorted({*at_work(folder)} - known - {os.getpid()})
     ]
     if not unlock:
         found += [f"{who}: {elsewhere}" for who, state in states if state == "unknown"]

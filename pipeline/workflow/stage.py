@@ -1,4 +1,4 @@
-"""Command-line options and logging of the stages."""
+"""Command-line options, logging and results of the stages."""
 
 import argparse
 import json
@@ -6,6 +6,8 @@ import logging
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from pipeline import io, software
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "config": {"type": json.loads, "help": "JSON object with the resolved configuration sections"},
@@ -27,6 +29,12 @@ def options(
     for name, settings in {**{name: OPTIONS[name] for name in names}, **own}.items():
         parser.add_argument(f"--{name}", **{"required": "default" not in settings, **settings})
     return parser.parse_args(arguments)
+
+
+def save(value: io.Stored, output: str, *inputs: str) -> None:
+    """Save the result of a stage with the versions of the software that computed it and its input files."""
+    recorded = [one for path in inputs for one in io.software(path)]
+    io.save(value, output, software.distinct([software.installed(), *recorded]))
 
 
 def log_to_output() -> None:

@@ -194,6 +194,15 @@ def test_the_blocks_that_a_run_leaves_out_are_as_the_reference_has_them(inputs: 
     assert sorted(made["runs"][0]["jobs"]) == sorted(kept)
 
 
+def test_a_reference_has_the_versions_that_its_results_record(inputs: Inputs) -> None:
+    here = {**RAN, "versions": {"numpy": "3"}}
+    assert manifest_of(inputs, {}, inputs, here)["runs"][0]["versions"] == {"numpy": "3"}, "of old results"
+    recorded = [{"numpy": "1", "torch": "2"}, {"numpy": "2", "torch": "2"}]
+    assert manifest_of(inputs, {}, inputs, here, (), recorded)["runs"][0]["versions"] == {
+        "numpy": "1 and 2", "torch": "2"
+    }  # fmt: skip
+
+
 def test_the_datasets_that_a_run_leaves_out_are_as_the_reference_has_them(
     inputs: Inputs, published: pd.DataFrame
 ) -> None:

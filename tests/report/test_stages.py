@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from fairness_audits.results import markup
-from pipeline import io
+from pipeline import io, software
 from pipeline.jobs import Run
 from pipeline.report import environment, html, registry
 from pipeline.report.artefacts import compared, together
@@ -96,6 +96,7 @@ def test_the_artefacts_of_a_reference_are_drawn_from_its_folder(
     reference = index["reference"]
     manifest = json.loads(Path(f"data/reference/{study}/manifest.json").read_text())
     assert reference["lines"] == []
+    assert index["software"]["computed"] == software.distinct(run["versions"] for run in manifest["runs"])
     assert [run["commit"] for run in reference["runs"]] == [run["commit"] for run in manifest["runs"]]
     assert " and ".join(sorted({run["scale"] for run in reference["runs"]})) == index["scale"]
 
@@ -171,6 +172,23 @@ def test_the_page_is_whole_loads_nothing_and_shows_every_published_number_and_wh
     checksums = [checksum for dataset in study["datasets"] for checksum in dataset["checksums"].values()]
     for words in ("0123abc", "a & b", "2 min 03 s", *checksums, study["digest"], "occupation unknown: 2,809"):
         assert words in shown, words
+
+
+def test_the_page_prints_the_versions_that_computed_the_results_and_what_differs_now(
+    study: dict[str, Any], facts: dict[str, Any]
+) -> None:
+    old, new = {"Python": "3.11.7", "numpy": "1"}, {"Python": "3.12.3", "numpy": "2"}
+    same = {**study, "software": {"computed": [new], "drawn": {**new, "POT": "1"}}}
+    mixed = {**study, "study": "other", "software": {"computed": [old, new], "drawn": new}}
+    drawn_later = {**study, "study": "drawn_later", "software": {"computed": [old], "drawn": new}}
+    assert html.versions([same]) == [("Versions, results of individual fairness", new)]
+    assert html.versions([same, mixed, drawn_later]) == [
+        ("Versions, results of individual fairness and other", new),
+        ("Versions, results of other and drawn later", old),
+        ("Versions, tables and figures of drawn later", new),
+    ]
+    text = Page(html.page([{**study, "software": {"computed": [old], "drawn": new}}], PICTURES, facts)).text
+    assert "Python 3.11.7, numpy 1 (now 2)" in text
 
 
 def hostile(value: Any) -> Any:

@@ -43,11 +43,14 @@ rule collect:
     output: "rows.csv"
     log: "logs/collect.log"
     shell: "exit 1"
-rule draw:
-    message: "{wildcards.study}"
-    input: lambda w: {"first": "a.npz", "second": "rows.csv"}[w.study]
-    output: "{study}.json"
-    shell: "touch {output}"
+for study in ("first", "second"):
+    rule:
+        name: f"draw_{study}"
+        message: "{wildcards.study}"
+        input: lambda w: {"first": "a.npz", "second": "rows.csv"}[w.study]
+        output: "{study}.json"
+        wildcard_constraints: study=study
+        shell: "touch {output}"
 rule report:
     input: "first.json", "second.json"
     output: "r.html"
@@ -136,11 +139,13 @@ def test_the_account_is_kept_until_what_it_says_is_missing_is_made(tmp_path: Pat
 def test_the_report_of_an_incomplete_run_opens_with_what_is_missing(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     (tmp_path / failures.SUMMARY).write_text("all is well")
-    failures.save(ACCOUNT, "smoke", [], tmp_path)
+    drawing = {**TRAIN, "title": "draw", "outputs": [f"figure_{number}.pdf" for number in range(60)]}
+    failures.save({**ACCOUNT, "failed": [TRAIN, drawing]}, "smoke", [], tmp_path)
     assert not (tmp_path / failures.SUMMARY).exists(), "the report is due again"
     page = (tmp_path / failures.REPORT).read_text()
     assert "This run is not complete." in page
     assert "train sensr on adult" in page
+    assert "figure_4.pdf and 55 more" in page
     assert "table_1, figure_2: needs train sensr on adult" in page
 
 

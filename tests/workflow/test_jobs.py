@@ -53,8 +53,9 @@ def test_a_job_comes_after_those_that_make_what_it_reads() -> None:
 
 
 def test_a_file_that_nothing_asks_for_is_refused() -> None:
-    with invalid(source="unknown.npz"):
-        Run(scale="smoke").job("train", {"scale": "smoke", "dataset": "adult", "method": "unknown"})
+    with invalid(source="sensrr.npz") as caught:
+        Run(scale="smoke").job("train", {"scale": "smoke", "dataset": "adult", "method": "sensrr"})
+    assert "/adult/sensr.npz'" in str(caught.value)
 
 
 def test_studies_are_completed_one_after_another_and_each_starts_with_data_and_sensr() -> None:

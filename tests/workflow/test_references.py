@@ -35,6 +35,22 @@ def test_the_list_holds_the_verdicts_of_every_reference_and_of_nothing_else() ->
     assert set(reference_store.load_list(FOLDER / "verdicts.csv")["study"]) == published
 
 
+def test_committed_files_are_found_from_any_folder(tmp_path: Path) -> None:
+    here, elsewhere, study = Run(), Run(folder=tmp_path), STUDIES[0]
+    for found in (Run.twin, lambda run, _: references.files(run, study)):
+        inside, outside = found(here, "adult"), found(elsewhere, "adult")
+        assert inside
+        assert not any(map(Path.is_absolute, map(Path, inside)))
+        assert [ROOT / path for path in inside] == list(map(Path, outside))
+    assert references.regression_option(elsewhere, study).split() == ["--regression-check", str(FOLDER / study)]
+    (tmp_path / "data" / "raw" / "adult").mkdir(parents=True)
+    record = {"origin": "twin", "files": []}
+    save_json(record, tmp_path / "data" / "raw" / "adult" / "manifest.json")
+    for name in ("adult.data", "adult.test"):
+        (tmp_path / "data" / "raw" / "adult" / name).touch()
+    assert elsewhere.superseded("adult"), "the raw files are in the working folder"
+
+
 def test_a_reference_is_of_the_grid_that_the_study_declares_for_its_datasets(tmp_path: Path) -> None:
     run, study = Run(root=tmp_path), "robustness_bias"
     assert not references.has_reference(run, study)

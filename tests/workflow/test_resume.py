@@ -15,20 +15,21 @@ import pytest
 from fairness_audits import process
 from fairness_audits.files import written
 from fairness_audits.process import Process
-from pipeline.workflow import resume
+from pipeline.workflow import refusals, resume
 from pipeline.workflow.conf import CONF
 from pipeline.workflow.resume import HALF, LOCKS, OWNERS, at_work, is_snakemake, main
 from tests.waiting import until
 
 SNAKEFILE = """from pathlib import Path
-from pipeline.workflow import resume
+from pipeline.workflow import refusals, resume
 
+logger.addFilter(refusals.explained(list))
 if not workflow.output_settings.dryrun:
     resume.record(Path.cwd())
 
 rule all:
     output: 'made.txt'
-    shell: 'touch started; sleep 3; touch {output}'
+    shell: 'touch started; while [ ! -e go ]; do sleep 0.1; done; touch {output}'
 """
 
 
@@ -159,6 +160,18 @@ def test_the_lock_of_any_other_process_is_left_and_its_owner_is_named(
     assert lock.exists() == (which == "this")
 
 
+def test_a_refused_run_hears_of_the_run_at_work_and_of_an_interrupted_one(tmp_path: Path, ended: Process) -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as other:
+        locked(tmp_path, Process.this(), ended, replace(ended, number=other.pid, started=0))
+        told = refusals.locked(tmp_path)
+        other.kill()
+    assert f"ada on node7, process {other.pid}, since noon" in told
+    assert str(os.getpid()) not in told
+    assert "unlock" not in told
+    (tmp_path / OWNERS / f"{replace(ended, number=other.pid, started=0).name}.json").unlink()
+    assert "make resume" in refusals.locked(tmp_path)
+
+
 def test_a_lock_that_another_process_takes_over_is_left_to_it(
     tmp_path: Path, ended: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,8 +210,16 @@ def test_a_run_at_work_is_respected_and_a_killed_one_continues(
         assert list(at_work(tmp_path)) == [running.pid]
         assert main(tmp_path) == 1
         assert f"process {running.pid}, since" in capsys.readouterr().err
+        told: dict[str, Any] = {"cwd": tmp_path, "env": environment, "capture_output": True, "text": True}
+        refused = subprocess.run(snakemake, check=False, **told)
+        assert refused.returncode == 1
+        assert f"process {running.pid}, since" in refused.stderr
+        assert "unlock" not in refused.stderr
+        for asked in ("-n", "--summary", "--rulegraph"):
+            subprocess.run([*snakemake, asked], check=True, **told)
         running.kill()
     assert subprocess.run(snakemake, cwd=tmp_path, env=environment, check=False, capture_output=True).returncode != 0
+    (tmp_path / "go").touch()
     assert main(tmp_path) == 0
     assert "interrupted" in capsys.readouterr().err
     assert subprocess.run(snakemake, cwd=tmp_path, check=False, env=environment).returncode == 0
