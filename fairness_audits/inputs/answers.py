@@ -34,6 +34,7 @@ REMEDIES = (
         ("size()[0] ==", ".shape[0] to be equal", "index: 0 Got"),
         "The model only takes batches of one size: export it again with a dynamic first axis (dynamic_shapes)",
     ),
+    ("model", ("DMatrix",), "Pass XGBClassifier, or a function of a data frame that makes the DMatrix"),
     (
         "model",
         ("required keyword-only argument", "required positional argument"),

@@ -14,20 +14,23 @@ MADE_UP = ("", "Column_")
 """Prefixes of the numbered names that CatBoost and LightGBM give to the columns of an array."""
 
 
-def input_names(fitted: Any) -> tuple[str, ...]:
-    """Return the names of the columns that a model was fitted on, in its own order; empty if it does not know them."""
+def input_names(fitted: Any) -> tuple[tuple[str, ...], bool]:
+    """Return the names of the columns that a model was fitted on, in its own order, and whether they may be made up.
+
+    The names are empty if the model does not know any. CatBoost and LightGBM number the columns of an array.
+    """
     count = getattr(fitted, "n_features_in_", 0)
     # The attributes of scikit-learn, CatBoost, XGBoost and LightGBM, in this order.
     for name in ("feature_names_in_", "feature_names_", "feature_names", "feature_name"):
         try:
             found = getattr(fitted, name, None)
-            names = list(found() if callable(found) else () if found is None else found)
+            names = tuple(map(str, found() if callable(found) else () if found is None else found))
         except Exception:  # a model that was fitted on an array may refuse to name columns
             continue
-        if names:
-            made_up = any([str(one) for one in names] == [f"{a}{b}" for b in range(len(names))] for a in MADE_UP)
-            return () if made_up or count not in (0, len(names)) else tuple(map(str, names))
-    return ()
+        if names and count in (0, len(names)):
+            numbered = any(names == tuple(f"{a}{b}" for b in range(len(names))) for a in MADE_UP)
+            return names, numbered and (name != "feature_names_in_" or hasattr(fitted, "booster_"))
+    return (), False
 
 
 def categories(fitted: Any, columns: Sequence[Any]) -> dict[Any, tuple[Any, ...] | None]:
@@ -74,7 +77,7 @@ def _encoded(model: Any, columns: tuple[Any, ...], found: dict[Any, tuple[Any, .
     if isinstance(levels, list) and len(levels) == len(columns):
         found |= {name: _plain(own) for name, own in zip(columns, levels, strict=True)}
     elif hasattr(model, "steps"):
-        steps = (step for _, step in model.steps if step is not None and step != "passthrough")
+        steps = (step for _, step in model.steps if not (step is None or step == "passthrough" or _fills(step)))
         _encoded(next(steps, None), columns, found)
     elif hasattr(model, "transformers_"):
         for _, part, chosen in model.transformers_:
@@ -85,6 +88,11 @@ def _encoded(model: Any, columns: tuple[Any, ...], found: dict[Any, tuple[Any, .
         inside = next((one for name in WRAPPERS if (one := getattr(model, name, None)) is not None), None)
         if inside is not None:
             _encoded(inside, columns, found)
+
+
+def _fills(step: Any) -> bool:
+    """Return whether a step of a pipeline only fills in missing values, so that each column keeps its place."""
+    return type(step).__name__.endswith("Imputer") and len(step.get_feature_names_out()) == step.n_features_in_
 
 
 def _plain(levels: Any) -> tuple[Any, ...]:

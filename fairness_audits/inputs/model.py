@@ -55,6 +55,7 @@ class Model:
     itself as ``fitted`` and its decision function as ``margins``, None if it has none; a network is its own ``fitted``.
     ``categories`` are the inputs that it treats as categories, by name, or by position if it was fitted on an array,
     with the values that it knows, None if it does not tell them. A ``regression`` predicts the label itself.
+    ``numbered`` are names that its library may have made up for the columns of an array.
     """
 
     evaluate: Callable[[Any], Any]
@@ -70,6 +71,14 @@ class Model:
     margins: Callable[[Any], Any] | None = None
     categories: Mapping[Any, tuple[Any, ...] | None] = field(default_factory=dict)
     regression: bool = False
+    numbered: tuple[str, ...] = ()
+
+    def names_in(self, table: Collection[str]) -> tuple[str, ...]:
+        """Return the table's names for the model's inputs, empty if it was fitted on an array.
+
+        Names that the model's library may have made up count only if the table has all of them.
+        """
+        return self.columns or (self.numbered if set(self.numbered) <= set(table) else ())
 
     def of_labels(self, levels: Collection[Any]) -> Model:
         """Return the model; a regression on labels 0 and 1 decides at 1/2."""
@@ -158,7 +167,8 @@ def _model(loaded: Any, origin: str, file: Path | None, name: str, computing: Co
             values.requires_grad_(False)
         return Model(network, origin, file, "network", name, fitted=network)
     if isinstance(loaded, Onnx):
-        return Model(loaded, origin, file, "onnx", name, predict=loaded.predict if loaded.decides else None)
+        predict, regression = loaded.predict if loaded.decides else None, loaded.regression
+        return Model(loaded, origin, file, "onnx", name, predict=predict, fitted=loaded, regression=regression)
     if hasattr(loaded, "predict") and not inspect.isroutine(loaded):
         return _of_estimator(Model(loaded.predict, origin, file, "estimator", name), loaded)
     return Model(loaded, origin, file, "function", name)
@@ -182,7 +192,8 @@ SCORES = ("predict_proba", "decision_function")
 
 def _of_estimator(model: Model, fitted: Any) -> Model:
     """Return the estimator as functions of a table; it gets its own columns, or an array if fitted on one."""
-    columns, known = input_names(fitted), getattr(fitted, "classes_", None)
+    (named, made_up), known = input_names(fitted), getattr(fitted, "classes_", None)
+    columns = () if made_up else named
     known = () if known is None else known
     if any(np.ndim(one) for one in known):
         problem = f"{model.name} predicts {len(known)} outputs per row, but an audit needs one decision"
@@ -190,20 +201,21 @@ def _of_estimator(model: Model, fitted: Any) -> Model:
     classes = tuple(np.asarray(known).tolist())
     scores = [name for name in SCORES if hasattr(fitted, name)]
     recodes = pandas_categories(fitted)
-    levels = categories(fitted, columns or range(getattr(fitted, "n_features_in_", 0)))
+    levels = categories(fitted, columns or range(len(named) or getattr(fitted, "n_features_in_", 0)))
 
     def called(method: str, rows: Any) -> Array:
         if not isinstance(rows, pd.DataFrame):  # the caller's own table of another kind
             names = getattr(rows, "column_names", getattr(rows, "columns", ()))
             own = named_as(columns, names) if columns and len(names) else ()
             return np.asarray(getattr(fitted, method)(rows.select(own) if own else rows))
-        if columns and columns != tuple(rows.columns):
-            own = named_as(columns, rows.columns)
+        wanted = columns or (named if set(named) <= set(rows.columns) else ())
+        if wanted and wanted != tuple(rows.columns):
+            own = named_as(wanted, rows.columns)
             check_columns(rows, own, "the model", "its input")
             rows = rows[own]
         if recodes:
             rows = rows.assign(**{name: recoded(rows[name], levels.get(name)) for name in rows})
-        array = not columns and hasattr(fitted, "n_features_in_")
+        array = not wanted and hasattr(fitted, "n_features_in_")
         return np.asarray(getattr(fitted, method)(rows.to_numpy() if array else rows))
 
     def evaluate(rows: Any) -> Array:
@@ -223,6 +235,7 @@ def _of_estimator(model: Model, fitted: Any) -> Model:
         evaluate=evaluate,
         classes=classes,
         columns=columns,
+        numbered=named if made_up else (),
         cut=0.0 if scores == ["decision_function"] else None,
         # The predictions of a regression or of a network are scores.
         predict=partial(called, "predict") if classes or scores else None,
@@ -256,8 +269,9 @@ def is_regression(fitted: Any) -> bool:
 
 def named_as(columns: Sequence[str], there: Iterable[str]) -> list[str]:
     """Return the table's names for an estimator's columns, because LightGBM replaces spaces with underscores."""
-    known = {str(name).replace(" ", "_"): str(name) for name in there}
-    return [name if name in known.values() else known.get(name, name) for name in columns]
+    names = list(map(str, there))
+    known = {name.replace(" ", "_"): name for name in names if name not in columns}
+    return [name if name in names else known.get(name, name) for name in columns]
 
 
 def taken_columns(features: Sequence[str], label: str | None, source: Source, model: Model) -> tuple[str, ...]:
@@ -265,7 +279,7 @@ def taken_columns(features: Sequence[str], label: str | None, source: Source, mo
 
     Features that it does not take cannot change its output. Raises InvalidInput if the table lacks a column.
     """
-    named = named_as(model.columns, source.table)
+    named = named_as(model.names_in(source.table), source.table)
     check_columns(source.table, named, "the model was fitted on columns by name: it", source.name)
     if named and not features:
         return tuple(name for name in named if name != label)

@@ -96,7 +96,8 @@ class Onnx:
         if others:
             names = listed([one.name for one in (first, *others)])
             problem = f"{path}: expected an ONNX program with one input, found {names}"
-            raise InvalidInput(problem, source=path, option="model")
+            remedy = "Pass the model that it was exported from, or path/to/file.py:name with a function of a data frame"
+            raise InvalidInput(problem, source=path, option="model", remedy=remedy)
         (count, *_) = first.shape or [None]
         if isinstance(count, int):
             problem = (
@@ -114,10 +115,14 @@ class Onnx:
             raise InvalidInput(problem, source=path, option="model", remedy=f"It has: {listed(every)}")
         if output is None and (len(scores) != 1 or len(decisions) > 1):
             problem = f"{path} has the outputs {listed(every)}, but an audit needs one output of scores"
-            raise InvalidInput(problem, source=path, option="model", remedy=f"Name it: {path}:{(scores or every)[0]}")
+            remedy = f"Name the scores of the positive class, {path}:NAME, with one of {listed(scores or every)}"
+            raise InvalidInput(problem, source=path, option="model", remedy=remedy)
         self.scores = output or scores[0]
         self.decides = bool(decisions) and output is None and self.scores != decisions[0]
         self.classes = decisions[0] if decisions else None
+        self.constant = [name for name in every if name not in {one.name for one in by_row}]
+        # A regression of scikit-learn has scores alone; a network may have logits alone.
+        self.regression = not decisions and self.session.get_modelmeta().producer_name == "skl2onnx"
 
     def __call__(self, inputs: Any) -> Any:
         tensor = hasattr(inputs, "detach")
@@ -127,13 +132,25 @@ class Onnx:
         return sys.modules["torch"].from_numpy(np.asarray(found)) if tensor else np.asarray(found)
 
     def predict(self, inputs: Any) -> Array:
-        """Return the class of each row, (n,), or its index if the scores name the classes."""
+        """Return the class of each row, (n,)."""
         assert self.classes is not None
-        found, scores = self._output(self.classes, inputs), self._output(self.scores, inputs[:1])
-        if not _named(scores):
-            return np.asarray(found)
-        place = {name: number for number, name in enumerate(scores[0])}
-        return np.array([place[name] for name in found.ravel().tolist()])
+        return np.asarray(self._output(self.classes, inputs))
+
+    def names(self, inputs: Any) -> tuple[Any, ...]:
+        """Return the classes in the order of the scores, after a trial; empty if the program does not tell them.
+
+        They are the keys of the scores, or an output that is not per row. Otherwise the program's classes for the
+        ``inputs`` (n, d) tell them: numbers are positions, and other names are in order, as scikit-learn has them.
+        """
+        found, scores = self.predict(inputs).ravel().tolist(), self._output(self.scores, inputs)
+        if _named(scores):
+            return tuple(scores[0])
+        count = 2 if np.ndim(scores) < 2 else max(2, np.shape(scores)[1])
+        for name in self.constant:
+            if np.shape(known := self._output(name, inputs[:1])) == (count,):
+                return tuple(np.asarray(known).tolist())
+        held = sorted(set(found))
+        return tuple(range(count)) if set(held) <= set(range(count)) else tuple(held) if len(held) == count else ()
 
     def _output(self, name: str, inputs: Any) -> Any:
         (found,) = self.session.run([name], {self.input: np.asarray(inputs).astype(self.dtype)})

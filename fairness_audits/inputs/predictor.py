@@ -7,14 +7,17 @@ The model is called with rows that are equal, in names, order, types and values,
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.answers import array_of, classes_by, row_form, tolerance, unusable
+from fairness_audits.inputs.encoding import MOST_LEVELS
 from fairness_audits.inputs.model import BLOCK_ROWS, Model, in_calls, named_as
 from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.native import Native
@@ -26,8 +29,10 @@ from fairness_audits.tables.levels import level_name
 from fairness_audits.values import Array
 
 TORCH = ("network", "quantised")
-TRIED, SAME = 200, 1e-6
-"""Number of rows on which a model is tried for columns whose type matters, and the change that rounding explains."""
+TRIED, VALUES = 30, 6
+"""Number of rows, and largest number of values, with which a model is tried for codes."""
+BETWEEN, SAME = 0.37, 1e-6
+"""Distance of the numbers between from whole numbers, and the change of an output that rounding explains."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ class Predictor:
 def categories_in(model: Model, names: Sequence[str]) -> dict[str, tuple[Any, ...] | None]:
     """Return the model's categories by the table's ``names``; a model that was fitted on an array has positions."""
     own: dict[Any, str] = dict(zip(model.columns, named_as(model.columns, names), strict=True))
-    own = own or dict(enumerate(names))
+    own = own or dict(enumerate(model.names_in(names) or names))
     return {own[key]: known for key, known in model.categories.items() if own.get(key) in names}
 
 
@@ -86,6 +91,8 @@ def predictor(model: Model, native: Native, computing: Computing, tensors: bool 
     if model.kind in TORCH:
         return Predictor(model, native, tensor)
     if model.kind == "onnx":
+        with suppress(ValueError, TypeError):  # of text, which the trial refuses
+            model = replace(model, classes=model.fitted.names(numbers(native.working)) if model.predict else ())
         return Predictor(model, native, numbers)
     if model.kind == "estimator":
         return Predictor(model, native, pd.DataFrame.copy)  # the model may change its input
@@ -165,33 +172,44 @@ def _answers_otherwise(made: Predictor, rows: pd.DataFrame, places: Sequence[int
 def coded(made: Predictor, chosen: Collection[str]) -> tuple[str, ...]:
     """Return the columns of numbers that are codes of categories, in the order of the table.
 
-    These are the columns that the caller has ``chosen``, those that the model treats as categories, and columns of
-    whole numbers that the model reads otherwise, or refuses, as floating-point numbers.
+    These are the columns that the caller has ``chosen``, those that the model says to treat as categories, and columns
+    of whole numbers that behave as such: the model refuses all numbers between them, or treats these numbers alike.
     """
-    native, columns = made.native, list(made.native.working)
+    native = made.native
     check_columns(native.working, chosen, "--categorical", "the model's input")
     found = {*chosen, *made.categories}
-    whole = [name for name in native.whole if name not in found]
-    if made.model.kind in ("estimator", "function") and whole:
-        some = native.working[:TRIED]
+    if made.model.kind in ("estimator", "function"):
+        found |= {name for name in native.whole if name not in found and _behaves_as_code(made, name)}
+    return tuple(name for name in native.working if name in found)
 
-        try:
-            before = made.outputs(some)
-        except ValueError:
-            return tuple(name for name in columns if name in found)  # the trial will say why
 
-        def alike(names: Sequence[str]) -> bool:
-            as_floats = native.given.astype(dict.fromkeys(names, np.float64))
-            other = Predictor(made.model, replace(native, given=as_floats), made.inputs)
-            try:
-                return bool(np.allclose(other.outputs(some), before, rtol=SAME, atol=SAME, equal_nan=True))
-            except ValueError:
-                return False
+def _behaves_as_code(made: Predictor, name: str) -> bool:
+    """Return whether a model treats the whole numbers of a column as names.
 
-        if not alike(whole) and alike([]):
-            each = [name for name in whole if not alike([name])]
-            found |= set(each or whole)
-    return tuple(name for name in columns if name in found)
+    Some rows get a few values of the column in turn, and then numbers between whole numbers. A model of names tells the
+    values apart, but refuses the numbers between, or knows none of them.
+    """
+    rows, levels = made.native.working[:TRIED], np.unique(made.native.working[name].dropna())
+    if not 2 < len(levels) <= MOST_LEVELS:
+        return False
+    values = levels[np.unique(np.linspace(0, len(levels) - 1, VALUES).astype(int))].astype(np.float64)
+
+    def outputs(at: Array) -> Array:
+        return np.stack([made.outputs(rows.assign(**{name: value})) for value in at])
+
+    try:
+        if _alike(whole := outputs(values), whole[0]):
+            return False  # the model ignores the column
+    except ValueError:
+        return False  # the trial will say why
+    try:
+        return _alike(between := outputs(values + BETWEEN), between[0])
+    except ValueError:
+        return True
+
+
+def _alike(outputs: Array, others: Array) -> bool:
+    return bool(np.allclose(outputs, others, rtol=SAME, atol=SAME, equal_nan=True))
 
 
 def kind_of(model: Model, output: Array, wanted: OutputKind = "auto") -> tuple[Kind, float]:
@@ -202,7 +220,7 @@ def kind_of(model: Model, output: Array, wanted: OutputKind = "auto") -> tuple[K
     be logits or predictions of the label.
     """
     kind = detected_kind(output) if wanted == "auto" else wanted
-    if kind != "logits" or model.kind != "estimator" or model.predict is not None:
+    if kind != "logits" or not (model.kind == "estimator" or model.regression) or model.predict is not None:
         return kind, 0.0
     if model.cut is None and wanted == "auto":
         raise unusable(
@@ -217,7 +235,8 @@ def kind_of(model: Model, output: Array, wanted: OutputKind = "auto") -> tuple[K
 
 def noted(source: Source, made: Predictor, chosen: Collection[str], codes: Sequence[str]) -> Source:
     """Return the table with notes on columns that the model takes as categories and on values that it does not know."""
-    found = listed([repr(name) for name in codes if name not in chosen], SHOWN)
+    numbers = [name for name in codes if name not in chosen and is_numeric_dtype(made.native.working[name].dtype)]
+    found = listed([repr(name) for name in numbers], SHOWN)
     return source.noting(codes=found and {"columns": found}, unknown_categories=unknown_categories(made))
 
 

@@ -97,7 +97,12 @@ class Answers:
 
     def decisions(self, x: Array) -> Array:
         """Return the model's decisions (n,): from its predict if it has one, otherwise by the largest scores."""
-        return self.scores(x).argmax(axis=1) if self.itself is None else self.itself(x)
+        return likeliest(self.scores(x)) if self.itself is None else self.itself(x)
+
+
+def likeliest(scores: Array) -> Array:
+    """Return the class (n,) of the largest of scores (n, K). Of two equal scores it is class 1, as at a threshold."""
+    return (scores[:, 1] >= scores[:, 0]).astype(np.int64) if scores.shape[1] == 2 else scores.argmax(axis=1)
 
 
 def log_scores(output: Array, kind: Kind) -> Array:
@@ -137,7 +142,7 @@ def answered(made: Predictor, encoding: Encoding, features: Array, numbers: Arra
     predicted = None if model.predict is None else made.classes(rows)
     check_as_handed_over(made, rows, output, predicted)
     count = max(2, output.shape[1] if output.ndim == 2 else 2)
-    places = _places(model, predicted, count)
+    places = {level_name(value): place for place, value in enumerate(model.classes) if len(model.classes) == count}
 
     def coded(found: Array) -> Array:
         return np.array([places[level_name(value)] for value in found.tolist()])
@@ -164,24 +169,12 @@ def answered(made: Predictor, encoding: Encoding, features: Array, numbers: Arra
         detected=kind == "auto" and not (model.kind == "estimator" and model.classes),
         columns=output.shape[1] if output.ndim == 2 else 1,
         trial=trial,
-        prediction=trial.argmax(axis=1) if own is None else own,
+        prediction=likeliest(trial) if own is None else own,
         saturated=int(np.isneginf(second).sum()),
         single=bool((output == output.astype(np.float32)).all()),
         decision_values=model.cut == 0,
         regression=bool(cut),
     )
-
-
-def _places(model: Model, predicted: Array | None, count: int) -> dict[str, int]:
-    """Return the positions of the model's ``count`` classes by their names; empty if it does not tell them.
-
-    An ONNX program decides by names alone. Its scores have the order of scikit-learn: that of the sorted names.
-    """
-    classes = model.classes
-    if model.kind == "onnx" and predicted is not None:
-        found = sorted(set(predicted.tolist()))
-        classes = tuple(range(count)) if set(found) <= set(range(count)) else tuple(found)
-    return {level_name(value): place for place, value in enumerate(classes)} if len(classes) == count else {}
 
 
 def _check_agreement(model: Model, own: Array, trial: Array) -> None:

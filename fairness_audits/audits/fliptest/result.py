@@ -118,14 +118,13 @@ def from_files(settings: Settings) -> Result:
 def audited(settings: Settings, source: Source, model: Model) -> Result:
     """Map one group to the other, evaluate the model on people and counterparts, and build the result."""
     settings = replace(settings, features=taken_columns(settings.features, settings.label, source, model))
-    classes = list(map(level_name, model.classes))
-    if settings.positive is None and settings.label in source.table and len(classes) == 2 and classes != ["0", "1"]:
-        own = set(map(level_name, source.table[settings.label].dropna().unique()))
-        settings = replace(settings, positive=classes[1]) if own == set(classes) else settings
+    settings = with_positive(settings, source, model)
     if settings.label in source.table:
         model = model.of_labels(source.table[settings.label].dropna().unique().tolist())
     groups = read_groups(source, settings)
     raw = predictor(model, source.inputs(list(groups.source.features)), Computing.of(settings))
+    if (known := with_positive(settings, source, raw.model)) != settings:
+        settings, groups = known, read_groups(source, known)
     codes = coded(raw, settings.categorical)
     source = noted(source, raw, settings.categorical, codes)
     space = space_of(groups, settings, codes, source.name)
@@ -183,6 +182,20 @@ def audited(settings: Settings, source: Source, model: Model) -> Result:
         libraries=("numpy", "torch") if model.kind in TORCH else ("numpy",),
         settings=settings,
     )
+
+
+def with_positive(settings: Settings, source: Source, model: Model) -> Settings:
+    """Return the settings: if label and model have the same two names, the second one is positive by default."""
+    classes = list(map(level_name, model.classes))
+    if (
+        settings.positive is not None
+        or settings.label not in source.table
+        or len(classes) != 2
+        or classes == ["0", "1"]
+    ):
+        return settings
+    own = set(map(level_name, source.table[settings.label].dropna().unique()))
+    return replace(settings, positive=classes[1]) if own == set(classes) else settings
 
 
 def verdict(facts: Mapping[str, Any], decisions: int, alpha: float) -> Verdict:

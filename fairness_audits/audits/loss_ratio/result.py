@@ -158,6 +158,7 @@ def audited(
         raise no_gradient(model, "drop --search: the audit then chooses a search without gradients")
     settings, model = as_the_model_says(settings, source, model)
     tables = tables_of(settings, source, model, reference)
+    settings, model = as_the_model_says(settings, source, tables.predictor.model)
     source, everyone = tables.source, tables.everyone
     scale = units(everyone.features, everyone.names, settings.standardize)
     metric, alike = fair_metric(settings.directions, tables.known, tables.reference, directions, scale, settings.seed)

@@ -64,6 +64,7 @@ def examined(settings: Settings, source: Source, model: Model, directions: Array
     settings, model = as_the_model_says(settings, source, model)
     groups = compared(source, settings, None)
     trial = tried(settings, source, model, directions, groups)
+    settings, model = as_the_model_says(settings, source, trial.model)
     answers, changes = trial.answers, trial.changes
     label, levels = None, tuple(map(level_name, model.classes)) or None
     count = answers.trial.shape[1]
@@ -162,7 +163,7 @@ def tried(settings: Settings, source: Source, model: Model, directions: Array | 
     apart = [one.column for one in sensitive]
     roles = [name for name in (*groups, *apart) if name != settings.label]
     columns = feature_names(source, settings, settings.label, roles, "--group", False)
-    known = named_as(model.columns, source.table)
+    known = named_as(model.names_in(source.table), source.table)
     columns = tuple(known) if known and set(known) <= set(columns) else columns
     made = predictor(model, source.inputs(columns), Computing.of(settings), True)
     codes = coded(made, settings.categorical)
