@@ -501,11 +501,14 @@ def test_kept_distances_serve_more_points_and_other_attacks() -> None:
 @pytest.mark.parametrize(
     ("arguments", "other"),
     [
-        (("--model", "nets.py:probability"), "model"),
+        (("--model", "nets.py:probability", "--checkpoint-key", "one"), "model"),
         (("--std", "2"), "std"),
         (("--attack-setting", "deepfool.steps=50"), "deepfool.steps"),
         (("--resize", "4,4"), None),
-        (("--resize", "6,6", "--model", "nets.py:thirds", "--classes", "a,b,c"), "model, shape"),
+        (
+            ("--resize", "6,6", "--model", "nets.py:thirds", "--checkpoint-key", "one", "--classes", "a,b,c"),
+            "model, shape",
+        ),
     ],
 )
 def test_kept_distances_of_something_else_are_not_taken(arguments: tuple[str, ...], other: str | None) -> None:
