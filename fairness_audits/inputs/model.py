@@ -73,6 +73,11 @@ class Model:
     regression: bool = False
     numbered: tuple[str, ...] = ()
 
+    @property
+    def of_frames(self) -> bool:
+        """Return whether the model takes data frames, and so columns of text."""
+        return self.kind in ("estimator", "function") or (self.kind == "onnx" and bool(self.columns))
+
     def names_in(self, table: Collection[str]) -> tuple[str, ...]:
         """Return the table's names for the model's inputs, empty if it was fitted on an array.
 
@@ -168,7 +173,8 @@ def _model(loaded: Any, origin: str, file: Path | None, name: str, computing: Co
         return Model(network, origin, file, "network", name, fitted=network)
     if isinstance(loaded, Onnx):
         predict, regression = loaded.predict if loaded.decides else None, loaded.regression
-        return Model(loaded, origin, file, "onnx", name, predict=predict, fitted=loaded, regression=regression)
+        own = loaded.columns
+        return Model(loaded, origin, file, "onnx", name, (), own, predict=predict, fitted=loaded, regression=regression)
     if hasattr(loaded, "predict") and not inspect.isroutine(loaded):
         return _of_estimator(Model(loaded.predict, origin, file, "estimator", name), loaded)
     return Model(loaded, origin, file, "function", name)

@@ -74,12 +74,15 @@ class Computing:
 ONNX_TYPES = {
     **{"tensor(double)": "float64", "tensor(float16)": "float16", "tensor(bool)": "bool"},
     **{f"tensor({name})": name for name in ("int8", "int16", "int32", "int64", "uint8")},
+    "tensor(string)": "str",
 }
 """NumPy types of an ONNX program's input; any other input is float32."""
 
 
 class Onnx:
     """An onnxruntime function of rows or images: its scores and, if it decides itself, its classes.
+
+    Its input is an array, or a data frame with its ``columns`` if it has an input for each.
 
     A program of several outputs may have a class of each row, and must have one output of scores for each row, as in
     scikit-learn's exports. If it has more, ``output`` names the scores. An output that is not per row, the names of the
@@ -92,20 +95,20 @@ class Onnx:
             self.session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
         except Exception as error:
             raise _unopened(path, "cannot be opened as an ONNX program", error, "Export it again") from error
-        (first, *others) = self.session.get_inputs()
-        if others:
-            names = listed([one.name for one in (first, *others)])
-            problem = f"{path}: expected an ONNX program with one input, found {names}"
-            remedy = "Pass the model that it was exported from, or path/to/file.py:name with a function of a data frame"
-            raise InvalidInput(problem, source=path, option="model", remedy=remedy)
-        (count, *_) = first.shape or [None]
+        inputs = self.session.get_inputs()
+        if len(inputs) > 1 and not all(list(one.shape[1:]) in ([], [1]) for one in inputs):
+            problem = f"{path}: expected an ONNX program with one input, or with one input for each column"
+            found = f"It has the inputs {listed([f'{one.name} {one.shape}' for one in inputs])}"
+            raise InvalidInput(problem, source=path, option="model", remedy=found)
+        (count, *_) = inputs[0].shape or [None]
         if isinstance(count, int):
             problem = (
                 f"{path}: this ONNX program only takes batches of {count} rows, but an audit needs batches of any size"
             )
             remedy = "In torch.onnx.export, mark the first axis of the input as dynamic"
             raise InvalidInput(problem, source=path, option="model", remedy=remedy)
-        self.input, self.dtype = first.name, ONNX_TYPES.get(first.type, "float32")
+        self.inputs = {one.name: (ONNX_TYPES.get(one.type, "float32"), one.shape) for one in inputs}
+        self.columns = tuple(self.inputs) if len(inputs) > 1 else ()
         every = [one.name for one in self.session.get_outputs()]
         by_row = [one for one in self.session.get_outputs() if not (one.shape and isinstance(one.shape[0], int))]
         decisions = [one.name for one in by_row if one.type in DECISIONS]
@@ -153,7 +156,12 @@ class Onnx:
         return tuple(range(count)) if set(held) <= set(range(count)) else tuple(held) if len(held) == count else ()
 
     def _output(self, name: str, inputs: Any) -> Any:
-        (found,) = self.session.run([name], {self.input: np.asarray(inputs).astype(self.dtype)})
+        parts = [inputs] if len(self.inputs) == 1 else [inputs[column].to_numpy() for column in self.columns]
+        feed = {
+            own: np.asarray(part).astype(dtype).reshape(-1, *shape[1:] if self.columns else np.shape(part)[1:])
+            for (own, (dtype, shape)), part in zip(self.inputs.items(), parts, strict=True)
+        }
+        (found,) = self.session.run([name], feed)
         return found
 
 

@@ -81,6 +81,9 @@ def predictor(model: Model, native: Native, computing: Computing, tensors: bool 
     tensor.
     """
 
+    def renamed(rows: pd.DataFrame) -> pd.DataFrame:
+        return rows[named_as(model.columns, rows.columns)].set_axis(list(model.columns), axis="columns")
+
     native = native.knowing(categories_in(model, list(native.working)))
 
     def tensor(rows: pd.DataFrame) -> Any:
@@ -91,9 +94,11 @@ def predictor(model: Model, native: Native, computing: Computing, tensors: bool 
     if model.kind in TORCH:
         return Predictor(model, native, tensor)
     if model.kind == "onnx":
+        form = renamed if model.columns else numbers
         with suppress(ValueError, TypeError):  # of text, which the trial refuses
-            model = replace(model, classes=model.fitted.names(numbers(native.working)) if model.predict else ())
-        return Predictor(model, native, numbers)
+            own = model.fitted.names(form(native.restored(native.working))) if model.predict else ()
+            model = replace(model, classes=own)
+        return Predictor(model, native, form)
     if model.kind == "estimator":
         return Predictor(model, native, pd.DataFrame.copy)  # the model may change its input
     some = native.working[:2]
@@ -178,7 +183,7 @@ def coded(made: Predictor, chosen: Collection[str]) -> tuple[str, ...]:
     native = made.native
     check_columns(native.working, chosen, "--categorical", "the model's input")
     found = {*chosen, *made.categories}
-    if made.model.kind in ("estimator", "function"):
+    if made.model.of_frames:
         found |= {name for name in native.whole if name not in found and _behaves_as_code(made, name)}
     return tuple(name for name in native.working if name in found)
 

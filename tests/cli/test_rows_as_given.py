@@ -17,7 +17,8 @@ import pytest
 import torch
 import xgboost
 from scipy.special import softmax
-from skl2onnx import to_onnx
+from skl2onnx import convert_sklearn, to_onnx
+from skl2onnx.common.data_types import FloatTensorType, StringTensorType
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, VotingClassifier
 from sklearn.impute import SimpleImputer
@@ -459,6 +460,25 @@ def test_the_positive_class_of_an_onnx_program_is_its_second(
     positives = flips.facts["results"][0]["positives"]
     own = model.predict(rows) == names[0]
     assert (positives["source"], positives["target"]) == tuple(int(own[one == SEX].sum()) for one in "fm")
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_an_onnx_program_with_an_input_for_each_column_gets_them_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = pd.DataFrame({"job": np.array(["a", "b", "c", "d"])[CODE - 1], "u": U})
+    model = encoded("job").fit(rows, Y)
+    types = [("job", StringTensorType([None, 1])), ("u", FloatTensorType([None, 1]))]
+    program = convert_sklearn(model, initial_types=types, options={id(model): {"zipmap": False}})
+    Path("m.onnx").write_bytes(program.SerializeToString())
+    expected = pytest.approx((model.predict(rows) == Y).mean())
+    turned = rows[["u", "job"]]
+    flips = fa.fliptest("m.onnx", turned, SEX, y=Y, source="f", target="m", **QUICK)
+    assert flips.facts["accuracy"] == expected
+    near = fa.robustness_bias("m.onnx", turned, Y, groups=SEX, permutations=49, bootstraps=49)
+    assert near.facts["accuracy"] == expected
+    assert near.facts["data"]["switches"] == ["job"]
 
 
 def test_a_regression_as_an_onnx_program_decides_at_one_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,7 +121,7 @@ def probed(raw: Predictor, frame: pd.DataFrame, options: Settings, path: str) ->
     probabilities and there is neither a predict nor a threshold.
     """
     source = Source(path, frame)
-    if raw.model.kind in (*TORCH, "onnx"):
+    if raw.model.kind in (*TORCH, "onnx") and not raw.model.of_frames:
         numeric(source, list(frame), gaps=raw.model.kind == "onnx")  # reports text; other failures are the model's
     try:
         found = answered(raw, frame, "row")

@@ -103,7 +103,7 @@ def tables_of(settings: Settings, source: Source, model: Model, reference: Sourc
     if settings.search == "gradient" and settings.categorical:
         problem = "a search along the gradient moves every column continuously, so it cannot take --categorical"
         raise InvalidInput(problem, option="categorical", remedy="Use --search=people, or leave out --categorical")
-    texts = settings.search != "gradient" and model.kind in ("estimator", "function")
+    texts = settings.search != "gradient" and model.of_frames
     encoding = encoding_of(source, columns, texts, codes)
     source = noted(source, made, settings.categorical, codes)
     every = encoding.encoded(source)

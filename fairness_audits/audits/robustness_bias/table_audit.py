@@ -167,7 +167,7 @@ def tried(settings: Settings, source: Source, model: Model, directions: Array | 
     columns = tuple(known) if known and set(known) <= set(columns) else columns
     made = predictor(model, source.inputs(columns), Computing.of(settings), True)
     codes = coded(made, settings.categorical)
-    encoding = encoding_of(source, columns, model.kind in ("estimator", "function"), codes)
+    encoding = encoding_of(source, columns, model.of_frames, codes)
     source = noted(source, made, settings.categorical, codes)
     every = encoding.encoded(source)
     everyone = coded_rows(every, encoding, sensitive)
