@@ -121,7 +121,7 @@ class Onnx:
             remedy = f"Name the scores of the positive class, {path}:NAME, with one of {listed(scores or every)}"
             raise InvalidInput(problem, source=path, option="model", remedy=remedy)
         self.scores = output or scores[0]
-        self.decides = bool(decisions) and output is None and self.scores != decisions[0]
+        self.decides = bool(decisions) and self.scores != decisions[0]
         self.classes = decisions[0] if decisions else None
         self.constant = [name for name in every if name not in {one.name for one in by_row}]
         # A regression of scikit-learn has scores alone; a network may have logits alone.

@@ -186,7 +186,7 @@ def _check_agreement(model: Model, own: Array, trial: Array) -> None:
             continue
         raise unusable(
             f"the scores of {model.name} contradict its decisions: they are lower where it decides for class {place}",
-            remedy="Export a model with probabilities. The audit fliptest needs only the decisions",
+            remedy="Name another output, or export a model with probabilities. The audit fliptest needs only decisions",
         )
 
 

@@ -481,6 +481,23 @@ def test_an_onnx_program_with_an_input_for_each_column_gets_them_by_name(
     assert near.facts["data"]["switches"] == ["job"]
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_a_named_output_of_the_other_class_is_no_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = X.to_numpy(dtype=np.float32)
+    model = LogisticRegression().fit(rows, Y)
+    options = {id(model): {"zipmap": "columns"}}
+    Path("m.onnx").write_bytes(to_onnx(model, rows[:1], options=options).SerializeToString())
+    call: dict[str, Any] = {"groups": SEX, "permutations": 49, "bootstraps": 49}
+    expected = pytest.approx((model.predict(rows) == Y).mean())
+    assert fa.robustness_bias("m.onnx:i1", X, Y, **call).facts["accuracy"] == expected
+    with invalid(option="model"):
+        fa.robustness_bias("m.onnx:i0", X, Y, **call)
+    for output in ("i0", "i1"):
+        found = fa.fliptest(f"m.onnx:{output}", X, SEX, y=Y, source="f", target="m", **QUICK)
+        assert found.facts["accuracy"] == expected
+
+
 def test_a_regression_as_an_onnx_program_decides_at_one_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     rows = X.to_numpy(dtype=np.float32)
