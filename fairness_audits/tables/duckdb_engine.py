@@ -105,6 +105,8 @@ def read_as(cell: str, kind: str) -> str | None:
         return None
     if kind in NUMBERS or kind.startswith(TEXTS):
         return cell
+    if kind == "TIME WITH TIME ZONE":  # older versions read times of Parquet in UTC
+        return f"CAST(CAST({cell} AS TIME) AS VARCHAR)"
     if kind.startswith(AS_TEXT):
         return f"regexp_replace(CAST({cell} AS VARCHAR), ' 00:00:00$', '')"
     if (decimal := DECIMAL.fullmatch(kind)) is None:
@@ -157,8 +159,8 @@ def plain(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str], dict[str, str]]
         elif kind := nested(values):
             columns[name], other[name] = None, kind
         else:
-            found = values.astype("string").astype(object).to_numpy(copy=True)
-            found[values.isna().to_numpy()] = None
+            found, known = values.astype(object).to_numpy(copy=True), values.notna().to_numpy()
+            found[known], found[~known] = list(map(str, found[known])), None
             columns[name] = found
             texts.append(name)
     return pd.DataFrame(columns, index=range(len(frame))), texts, other

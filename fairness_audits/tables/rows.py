@@ -228,6 +228,8 @@ class Values:
 
         if kind := nested(found):
             raise levels.of_other_type(table, column, kind, role)
+        if is_float_dtype(found) and isinstance(found.dtype, pd.ArrowDtype):
+            found = pd.Series(found.to_numpy(dtype=precision_of(found), na_value=np.nan))
         which, distinct = pd.factorize(found, use_na_sentinel=True)
         counts = np.bincount(which + 1, minlength=len(distinct) + 1).tolist()
         if is_float_dtype(found):

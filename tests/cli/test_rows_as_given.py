@@ -6,19 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import catboost
 import joblib
-import lightgbm
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 import torch
-import xgboost
 from scipy.special import softmax
-from skl2onnx import convert_sklearn, to_onnx
-from skl2onnx.common.data_types import FloatTensorType, StringTensorType
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, VotingClassifier
 from sklearn.impute import SimpleImputer
@@ -34,6 +29,9 @@ from fairness_audits.inputs.known import categories, input_names
 from fairness_audits.models.outputs import detected_kind
 from tests.errors import invalid
 
+catboost, lightgbm, xgboost = map(pytest.importorskip, ("catboost", "lightgbm", "xgboost"))
+skl2onnx, onnx_types = map(pytest.importorskip, ("skl2onnx", "skl2onnx.common.data_types"))
+to_onnx, convert_sklearn = skl2onnx.to_onnx, skl2onnx.convert_sklearn
 N = 240
 QUICK: dict[str, Any] = {"map": "exact", "null_draws": 0, "refits": 0}
 SEX = np.where(np.arange(N) % 2 == 0, "f", "m")
@@ -68,7 +66,7 @@ def audits(model: Any, rows: Any, y: Any = Y, **options: Any) -> dict[str, float
     }
 
 
-def lightgbm_of() -> lightgbm.LGBMClassifier:
+def lightgbm_of() -> Any:
     return lightgbm.LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1)
 
 
@@ -469,7 +467,7 @@ def test_an_onnx_program_with_an_input_for_each_column_gets_them_by_name(
     monkeypatch.chdir(tmp_path)
     rows = pd.DataFrame({"job": np.array(["a", "b", "c", "d"])[CODE - 1], "u": U})
     model = encoded("job").fit(rows, Y)
-    types = [("job", StringTensorType([None, 1])), ("u", FloatTensorType([None, 1]))]
+    types = [("job", onnx_types.StringTensorType([None, 1])), ("u", onnx_types.FloatTensorType([None, 1]))]
     program = convert_sklearn(model, initial_types=types, options={id(model): {"zipmap": False}})
     Path("m.onnx").write_bytes(program.SerializeToString())
     expected = pytest.approx((model.predict(rows) == Y).mean())
