@@ -35,7 +35,7 @@ REQUESTED = (*GROWING, "gpu", "slurm_partition", "slurm_extra")
 PREPARING = 1000
 """Priority bonus for prepare jobs, in seconds."""
 STUDY = 10_000
-"""Priority bonus for each study that comes later. No job takes so many seconds."""
+"""Priority bonus for each study that comes later. It exceeds the expected seconds of every job."""
 
 
 @dataclass(frozen=True)

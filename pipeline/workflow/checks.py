@@ -152,7 +152,7 @@ def keys_of(config: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def collapsed(of_user: Iterable[str], swept: Collection[str], grid: str) -> None:
-    """Check that the user does not set a single value of a key of which the block has several."""
+    """Check that the user does not set a single value for a key that has several values in the block."""
     if keys := [key for key in of_user if key in swept]:
         problem = f"set: {grid} has several values of {keys[0]}, and a single value would replace all of them"
         raise InvalidInput(problem, option=keys[0], remedy="Change the values in this file")

@@ -145,7 +145,7 @@ class Conf(dict[str, dict[str, Any]]):
         return found
 
     def _inherited(self, scale: str, key: str) -> list[Any]:
-        """Return the entries of a scale, after those of the scale that it extends.
+        """Return the entries of the scale that this one extends, followed by its own.
 
         If the scale has its own ``left_out``, it replaces the ``left_out`` of the other scale.
         """

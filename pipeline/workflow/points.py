@@ -30,7 +30,7 @@ from pipeline.workflow.conf import Conf, Setting, axes_of, merged, update
 class Point:
     """A combination of data set, method, audit and optional transport map in a block, with its settings.
 
-    ``settings`` are those of the grid, and ``swept`` the keys of which the block has several values.
+    ``settings`` come from the grid. ``swept`` are the keys with several values in the block.
     """
 
     study: str

@@ -73,9 +73,9 @@ class FlipTest:
 def distances(target: People, points: Array, score: Array, moving: Array) -> Array:
     """Return the Kolmogorov-Smirnov distances of counterparts (n, d) and their score (n,) from the target group.
 
-    The first k are those of the ``moving`` columns (k,), and the last is the score's. Under a perfect map, the score
-    has the target group's distribution, so its distance also reflects dependence between columns. Raises InvalidInput
-    for points or scores that are not finite.
+    The ``moving`` columns (k,) have the first k distances, and the score has the last one. Under a perfect map, the
+    score has the target group's distribution, so its distance also reflects dependence between columns. Raises
+    InvalidInput for points or scores that are not finite.
     """
     sides = ((target.points, target.score), (points, score))
     return ks(*(np.column_stack([x[:, moving], scores]) for x, scores in sides))

@@ -79,10 +79,10 @@ def doubt_of(
 def margins(data: Predictions | Counts, metric: Metric, observed: MetricEstimate, level: float) -> Array:
     r"""Bound how far the metric of each group may be below and above its estimate if its variance is 0: (2, G).
 
-    A variance of 0 means that all k independent observations of a group agree. Observations are units of a rate, or
-    disjoint pairs of a positive and a negative, of which there are as many as units of the rarer label. If each
-    observation has this value with probability q, then q^k >= alpha at level 1 - alpha (Clopper and Pearson 1934), so
-    the metric f is between
+    A variance of 0 means that all k independent observations of a group agree. Observations are the units of a rate,
+    or disjoint pairs of a positive and a negative, as many as there are units of the rarer label. If each observation
+    has this value with probability q, then q^k >= alpha at level 1 - alpha (Clopper and Pearson 1934), so the metric f
+    is between
 
     .. math:: f \alpha^{1/k} \quad\text{and}\quad 1 - (1 - f) \alpha^{1/k}.
 
