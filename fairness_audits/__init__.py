@@ -44,7 +44,7 @@ from fairness_audits.audits.loss_ratio.settings import Settings as LossRatioSett
 from fairness_audits.audits.permutation.settings import Settings as PermutationSettings
 from fairness_audits.audits.plan.settings import Settings as PlanSettings
 from fairness_audits.audits.robustness_bias.settings import Settings as RobustnessSettings
-from fairness_audits.audits.subgroups.settings import Settings as SubgroupSettings
+from fairness_audits.audits.subgroups import worst_subgroups
 from fairness_audits.calls import keyworded
 from fairness_audits.errors import InvalidInput
 from fairness_audits.results.result import Result
@@ -200,59 +200,6 @@ def compare(
         "group": groups,
     }
     return found.compared("compare", {**named, **settings}, derived)
-
-
-@keyworded(SubgroupSettings)
-def worst_subgroups(
-    columns: ArrayLike | pd.DataFrame,
-    y: ArrayLike | None = None,
-    score: ArrayLike | None = None,
-    prediction: ArrayLike | None = None,
-    **settings: Any,
-) -> Result:
-    r"""Test in which intersections of columns a rate differs from the rate of all other rows.
-
-    The statistic T of a subgroup S is its standardised number of events. Joint permutations compare T with the largest
-    statistic of all subgroups, in the step-down form:
-
-    .. math:: p_S = \frac{1 + \#\{b : \max_{S'} |T^*_{S'}| \ge |T_S|\}}{B + 1}.
-
-    If the rate is the same everywhere, the probability of any false rejection is at most alpha.
-
-    Source: Westfall and Young, "Resampling-based multiple testing", 1993, algorithm 4.1.
-
-    Parameters
-    ----------
-    columns : array-like (n,) or data frame (n, k)
-        Columns whose levels are crossed. Numbers with many values are cut into bins.
-    y : array-like (n,), optional
-        True classes: 0 and 1, or values of which ``positive`` names the positive class.
-    score : array-like (n,), optional
-        Scores of class 1; give ``threshold`` to derive decisions from them.
-    prediction : array-like (n,), optional
-        Decisions, 0 and 1 or the two values of ``y``.
-    %(settings)s
-
-    Returns
-    -------
-    Result
-        ``to_frame()`` has a row for each subgroup: significant ones first, the worst first. The worst subgroup is the
-        one whose interval shows the largest difference from all other rows for certain.
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> rows = pd.DataFrame({"sex": np.arange(800) % 2, "town": np.arange(800) // 2 % 2})
-    >>> decision = np.where((rows["sex"] == 1) & (rows["town"] == 1), 0, np.arange(800) // 4 % 2)
-    >>> worst_subgroups(rows, prediction=decision, draws=199).to_frame()["subgroup"][0]
-    'sex 1, town 1'
-    """
-    from fairness_audits.inputs.columns import Columns
-
-    found = Columns({"y": y, "score": score, "prediction": prediction}, several={"columns": columns})
-    named = {"label": found.one("y"), "columns": found.several("columns")}
-    named |= {name: found.one(name) for name in ("score", "prediction")}
-    return found.compared("subgroups", {**named, **settings})
 
 
 @keyworded(PlanSettings)

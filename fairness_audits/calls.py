@@ -8,10 +8,11 @@ from collections.abc import Callable
 from dataclasses import MISSING
 from typing import Any, TypeVar, get_type_hints
 
+from fairness_audits.arguments import settled, similar
 from fairness_audits.errors import InvalidInput
-from fairness_audits.inputs.keywords import in_python, result_in_python, settled
+from fairness_audits.inputs.keywords import in_python, result_in_python
 from fairness_audits.messages import listed, missing_package, option_in
-from fairness_audits.options import Options, documented, flag, keywords, similar
+from fairness_audits.options import Options, documented, flag, keywords
 from fairness_audits.progress import progress_bar
 from fairness_audits.results.result import Result
 

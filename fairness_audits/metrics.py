@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from fairness_audits.arguments import similar
 from fairness_audits.audits.permutation.settings import Settings
 from fairness_audits.calls import keyworded
 from fairness_audits.errors import InvalidInput
-from fairness_audits.options import similar
 from fairness_audits.results.result import Result
 
 if TYPE_CHECKING:

@@ -10,42 +10,21 @@ type. An option without a default is required. A ``source`` option has no Python
 and columns.
 """
 
-import argparse
-import csv
 import json
 import re
 import textwrap
-from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import partial
 from inspect import get_annotations
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, Literal, Union, dataclass_transform, get_args, get_origin
+from typing import Any, ClassVar, Literal, dataclass_transform
 
-from fairness_audits.errors import InvalidInput
-from fairness_audits.messages import nearest, reason
-from fairness_audits.validation import Checked, Count, Share, Size, described, finite, fits, hints_of
+from fairness_audits.arguments import UNNAMED, Given
+from fairness_audits.validation import Checked, Count, Number, Share, Size, described, hints_of
 
-Number = Annotated[float, finite]
-TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 Standardize = Literal["continuous", "none"]
 """Columns to standardise."""
-ROLES: Mapping[str, tuple[str, ...]] = {
-    "the groups": ("group", "groups", "partition", "columns", "sensitive", "sensitive_features"),
-    "the group as an input": ("include_group", "include_sensitive"),
-    "the model": ("model", "predict"),
-    "the rows": ("data", "predictions", "X"),
-    "the true class": ("label", "y", "y_true"),
-    "the model's decisions": ("prediction", "versions", "y_pred"),
-    "the model's scores": ("score", "versions", "y_score"),
-    "the weights": ("weight", "sample_weight"),
-    "the number of permutations": ("draws", "permutations"),
-    "the number of rows to audit": ("points", "limit"),
-    "the smallest group": ("min_group", "least"),
-}
-"""Names of the same thing in different audits, in Python and in other libraries."""
 
 
 def option(
@@ -246,191 +225,15 @@ def option_fields(kind: type[Options]) -> Iterator[tuple[str, Field[Any], Any]]:
     yield from ((kind.title, one, hints[one.name]) for one in fields(kind) if one.name in own)  # type: ignore[arg-type]
 
 
-def add_options(parser: ArgumentParser, kind: type[Options], words: Mapping[str, str]) -> None:
-    """Add a flag for each option. Flags have no defaults here, so that values of a YAML file are not overridden."""
-    titled: dict[str, Any] = {"": parser}
-    for title, one, hint in option_fields(kind):
-        if title not in titled:
-            titled[title] = parser.add_argument_group(title)
-        extra = one.metadata
-        text = extra["doc"].format(**words).replace("%", "%%")
-        if one.default not in (MISSING, None, False, ()) and "default:" not in text:
-            text += f" (default: {one.default})"
-        how: dict[str, Any] = {"default": argparse.SUPPRESS, "help": text, "action": "store_true"}
-        if hint is not bool:
-            parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-            kinds = [part for part in parts if part is not NoneType]
-            choices = [str(value) for part in kinds if get_origin(part) is Literal for value in get_args(part)]
-            how["metavar"] = extra["metavar"] or ("|".join(choices) or None)
-            how["type"] = partial(_argument, hint=hint)
-            # Options that only accept lists may be repeated.
-            repeated = all(_several(part) or get_origin(part) is Mapping for part in kinds)
-            how["action"] = "extend" if repeated else "store"
-            how |= {"type": str, "nargs": "+"} if extra["words"] else {}
-        titled[title].add_argument(flag(one.name), **how)
-
-
 def flag(name: str) -> str:
     """Return the flag of an option: ``--step-size`` for ``step_size``."""
     return f"--{name.replace('_', '-')}"
 
 
-def counterpart(name: str, known: Collection[str]) -> tuple[str, str] | None:
-    """Return the role of an option of another audit, and the known option with this role; None if there is none."""
-    found = ((role, one) for role, names in ROLES.items() if name in names for one in names if one in known)
-    return next(found, None)
-
-
-def similar(name: str, known: Collection[str], shown: Callable[[str], str] = str) -> str:
-    """Return a suggestion for an unknown option, to end a sentence: the option with its role, or the nearest name."""
-    if found := counterpart(name, known):
-        return f" (for {found[0]}: {shown(found[1])!r})"
-    return nearest(name, known, lambda one: repr(shown(one)))
-
-
-def _argument(text: str, hint: Any) -> Any:
-    try:
-        return read(text, hint)
-    except ValueError as error:
-        raise ArgumentTypeError(str(error)) from error
-
-
-def read(text: str, hint: Any) -> Any:
-    """Convert a text to this type. Raises InvalidInput if this fails."""
-    value = _read(text, hint)
-    if not fits(value, hint):
-        raise InvalidInput(f"expected {described(hint).removeprefix('null or ')}, found {text!r}")
-    return value
-
-
-def _read(text: str, hint: Any) -> Any:
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin is Annotated:
-        return _read(text, arguments[0])
-    if origin in (Union, UnionType):
-        every = ((_read(text, one), one) for one in arguments if one is not NoneType)
-        return next((value for value, one in every if fits(value, one)), text)
-    if origin is Literal:
-        return next((one for one in arguments if str(one) == text), text)
-    if _several(hint):
-        return tuple(_read(part, arguments[0]) for part in names(text))
-    if hint is bool:
-        return TRUTH.get(text.lower(), text)
-    try:
-        return hint(text) if hint in (int, float, Path) else text
-    except ValueError:
-        return text
-
-
-def _several(hint: Any) -> bool:
-    origin = get_origin(hint)
-    if origin is Annotated:
-        return _several(get_args(hint)[0])
-    return isinstance(origin, type) and issubclass(origin, Sequence)
-
-
-def names(text: str) -> tuple[str, ...]:
-    """Split ``a,b`` or ``a,"b, c"`` into a tuple; spaces around a name belong to it only in quotes."""
-    parts = next(csv.reader([text], skipinitialspace=True), [])
-    if not all(part.strip() for part in parts or [""]):
-        raise InvalidInput(f"expected names separated by commas, found {text!r}")
-    return tuple(part if f'"{part}"' in text else part.strip() for part in parts)
-
-
-def from_yaml(path: Path, kind: type[Options], audit: str) -> dict[str, Any]:
-    """Return the options in a YAML file. Keys are flags without leading dashes (``step-size`` or ``step_size``).
-
-    Raises InvalidInput for an unreadable file, a file of another audit, an unknown option or a wrong value.
-    """
-    import yaml
-
-    try:
-        content = yaml.load(path.read_text(encoding="utf-8"), as_written())
-    except FileNotFoundError as error:
-        remedy = "--config takes a YAML file of options"
-        raise InvalidInput(f"there is no file {path}", source=path, option="config", remedy=remedy) from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        problem = f"{path} cannot be read as YAML ({reason(error)})"
-        raise InvalidInput(problem, source=path, option="config", remedy="Correct it") from error
-    if not isinstance(content, Mapping):
-        problem = f"{path}: expected options such as 'alpha: 0.05', one per line"
-        raise InvalidInput(problem, source=path, option="config")
-    if (of := content.get("audit", audit)) != audit:
-        problem = f"{path} has options of the audit {of}, not of {audit}"
-        raise InvalidInput(problem, source=path, option="config", remedy=f"Run `fairness-audits {of}` with it")
-    known = {one.name: hint for _, one, hint in option_fields(kind)}
-    values = {}
-    for key, value in content.items():
-        name = str(key).replace("-", "_")
-        if name == "audit":
-            continue
-        if name not in known:
-            problem = f"{path}: {audit} has no option {key!r}{similar(name, known)}"
-            raise InvalidInput(problem, source=path, option=name)
-        try:
-            values[name] = _of_yaml(value, known[name])
-        except ValueError as error:
-            raise InvalidInput.within(f"{path}: {key}", error, source=str(path), option=name) from error
-    return values
-
-
-class Plain(str):
-    """An unquoted value of a YAML file."""
-
-    __slots__ = ()
-
-
-def as_written() -> Any:
-    """Return a YAML loader that keeps every value as text, so that yes, NO, 012 and 12:30 are not converted."""
-    import yaml
-
-    class AsWritten(yaml.SafeLoader):
-        pass
-
-    def text(loader: Any, node: Any) -> str:
-        value = str(loader.construct_scalar(node))
-        return value if node.style else Plain(value)
-
-    AsWritten.yaml_implicit_resolvers = {}
-    AsWritten.add_constructor("tag:yaml.org,2002:str", text)
-    return AsWritten
-
-
-def _of_yaml(value: Any, hint: Any) -> Any:
-    """Convert the texts of a YAML file to this type. Raises InvalidInput if this fails."""
-    if isinstance(value, Plain) and value in ("", "~", "null", "Null", "NULL") and fits(None, hint):
-        return None
-    if isinstance(value, Mapping):
-        # The readers of these settings know their types, so YAML's numbers are converted to numbers.
-        value = _resolved(value)
-    elif isinstance(value, list):
-        value = tuple(_read(one, element(hint)) if isinstance(one, str) else one for one in value)
-    if isinstance(value, str) or not fits(value, hint):
-        return read(str(value), hint)
-    return value
-
-
-def _resolved(value: Any) -> Any:
-    import yaml
-
-    if isinstance(value, Mapping):
-        return {str(key): _resolved(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_resolved(one) for one in value]
-    return yaml.safe_load(value) if isinstance(value, Plain) else value
-
-
-def element(hint: Any) -> Any:
-    """Return the element type of a list that this type allows; str if it allows none."""
-    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    for part in parts:
-        if _several(part):
-            return get_args(get_args(part)[0] if get_origin(part) is Annotated else part)[0]
-    return str
-
-
-def stated(settings: Options) -> dict[str, Any]:
+def stated(settings: Options | Given) -> dict[str, Any]:
     """Return the options that reproduce an audit: all except the outputs and empty ones, defaults included."""
+    if isinstance(settings, Given):
+        return settings.stated
     outputs = {one.name for one in fields(Output)}
     names = [one.name for _, one, _ in option_fields(type(settings)) if one.name not in outputs]
     # Write paths and functions by name and tuples as lists.
@@ -442,17 +245,13 @@ HEAD = "# The options of this audit."
 """The beginning of an options file that an audit has written."""
 
 
-def as_yaml(settings: Options, audit: str) -> str:
+def as_yaml(settings: Options | Given, audit: str) -> str:
     """Return the YAML that reproduces an audit; for a Python call, its keywords and the names of its arrays."""
     import yaml
 
     text = yaml.safe_dump({"audit": audit, **stated(settings)}, sort_keys=False, allow_unicode=True, width=120)
     again = f"fairness-audits {audit} --config audit.yaml"
     return f"{HEAD} If it read files, this repeats it: {again}\n{text}"
-
-
-UNNAMED = "the predictions"
-"""The option for a file of predictions in a Python call, which passes arrays."""
 
 
 def changed(kind: type[Options], settings: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -72,6 +72,7 @@ finite = Limit("that is finite", isfinite)
 even = Limit("that is even", lambda value: value % 2 == 0)
 not_empty = Limit("(at least one)", lambda values: len(values) > 0)
 
+Number = Annotated[float, finite]
 Count = Annotated[int, at_least(1)]
 Size = Annotated[int, at_least(0)]
 Positive = Annotated[float, above(0)]

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import logging
 import os
-import pkgutil
 import shutil
 import sys
 import textwrap
 import traceback
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING
+from functools import partial
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import Any
 
+from fairness_audits.arguments import REQUIRED, Option, read, similar
+from fairness_audits.cli.commands import CONFIG, commands, page_of
+from fairness_audits.cli.options_file import read_options
 from fairness_audits.errors import InvalidInput
 from fairness_audits.files import check_destination
 from fairness_audits.messages import listed, missing_package, option_in, shown
-from fairness_audits.options import HEAD, Output, Written, add_options, flag, from_yaml, option_fields, similar
+from fairness_audits.options import HEAD
 from fairness_audits.progress import progress_bar
 from fairness_audits.version import __version__
-
-if TYPE_CHECKING:
-    from fairness_audits.results.result import Result
 
 BAD_INPUT = 2
 """Exit status of an error that the user can correct; argparse uses the same for a wrong argument."""
@@ -35,13 +31,12 @@ UNEXPECTED = 1
 """Exit status of an unexpected error."""
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as in shells."""
-OURS = ("audit", "config", "debug", "module", "parser")
-"""Arguments that are not options of an audit."""
 INPUTS = {"FILE", "FOLDER", "MODEL", "RESULT"}
 """Placeholders of the options that name what an audit reads."""
 OPTIONS_FILE = "audit.yaml"
 WRITTEN = {"output": True, "json": False, "junit": False, "checkpoint": False}
 """Options that name an output, including those of single audits; True for a folder."""
+EXAMPLES = "examples:\n{}"
 EXITS = """
 exit status: 0 the audit ran, whatever its outcome; 2 an error that you can correct, with a message on stderr; 1 an
 unexpected error; 130 interrupted. {gate}{page}"""
@@ -54,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Earlier releases had `audit` before the name of the audit.
     arguments, unknown = parser().parse_known_args(words[1:] if words[:1] == ["audit"] else words)
     if unknown:
-        arguments.parser.error(_unrecognized(unknown, arguments.module.Settings))
+        arguments.parser.error(_unrecognized(unknown, arguments.command.options))
     try:
         status = _run(arguments)
         sys.stdout.flush()
@@ -88,77 +83,75 @@ def parser() -> ArgumentParser:
     )
     root.add_argument("--version", action="version", version=__version__)
     names = root.add_subparsers(dest="audit", metavar="AUDIT", required=True, title="audits")
-    for name, module in audits().items():
-        described = inspect.getdoc(module) or ""
-        width = shutil.get_terminal_size().columns - 2
-        command = names.add_parser(
+    width = shutil.get_terminal_size().columns - 2
+    for name, command in commands().items():
+        texts = command.texts
+        one = names.add_parser(
             name,
-            help=described.partition("\n")[0],
-            description="\n\n".join(textwrap.fill(part, width) for part in described.split("\n\n")),
-            epilog=module.EXAMPLES
-            + EXITS.format(gate=GATE if issubclass(module.Settings, Output) else "", page=module.PAGE),
+            help=texts["summary"],
+            description="\n\n".join(
+                textwrap.fill(part, width) for part in (texts["summary"], *texts["description"].split("\n\n"))
+            ),
+            epilog=EXAMPLES.format(textwrap.indent(texts["examples"], "  "))
+            + EXITS.format(gate=GATE if command.tests else "", page=f"See {texts['page']}."),
             formatter_class=RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        command.add_argument(
-            "--config",
-            type=Path,
-            metavar="FILE",
-            help=("YAML file of options, such as the audit.yaml of an earlier audit; flags override it"),
-        )
-        add_options(command, module.Settings, {"files": module.WRITES.format(*module.FILES)})
-        command.add_argument("--debug", action="store_true", help="show the traceback of errors")
-        command.set_defaults(module=module, parser=command)
+        _add(one, CONFIG, "")
+        files = listed([page_of(name), *texts["writes"]])
+        for title, options in command.groups.items():
+            group = one.add_argument_group(title)
+            for option in options:
+                _add(group, option, files)
+        one.add_argument("--debug", action="store_true", help="show the traceback of errors")
+        one.set_defaults(command=command, parser=one, config=None)
     return root
 
 
-def audits() -> Mapping[str, ModuleType]:
-    """Return the module ``settings`` of each package in ``fairness_audits.audits``, by the name of its command.
+def _add(parser: Any, option: Option, files: str) -> None:
+    """Add a flag. Flags have no defaults here, so that values of a YAML file are not overridden."""
+    text = option.doc.replace("{files}", files).replace("%", "%%")
+    if option.default not in (REQUIRED, None, ()) and option.default is not False and "default" not in text:
+        text += f" (default: {option.default})"
+    how: dict[str, Any] = {"default": SUPPRESS, "help": text, "action": "store_true"}
+    if option.hint is not bool:
+        how["metavar"] = option.metavar or "|".join(option.choices) or None
+        how["type"] = partial(_argument, hint=option.hint)
+        how["action"] = "extend" if option.repeats else "store"
+        how |= {"type": str, "nargs": "+"} if option.words else {}
+    parser.add_argument(option.flag, **how)
 
-    Each module defines ``Settings`` (the options), ``EXAMPLES`` (the end of the help), ``PAGE`` (the link to the
-    documentation), ``FILES`` (the names of the output files), ``WRITES`` (their mention in the help), and optionally
-    ``COMMAND`` (the name, by default the package's, with ``loss_ratio`` becoming ``loss-ratio``). The module's
-    docstring describes the audit; its first line is shown in the list of audits. The package's module ``result``
-    defines ``from_files(settings) -> Result``. It raises InvalidInput or OSError for errors that the user can correct;
-    the command line prints them as one message and exits with status 2. Every ``--help`` imports all ``settings``
-    modules, so they must be cheap to import.
+
+def _argument(text: str, hint: Any) -> Any:
+    try:
+        return read(text, hint)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from error
+
+
+def values_of(arguments: Namespace) -> dict[str, Any]:
+    """Return the values of all options, from the arguments, the file of ``--config`` and the defaults, in this order.
+
+    Raises InvalidInput for a wrong value, and exits if a required option is missing.
     """
-    package = importlib.import_module("fairness_audits.audits")
-    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg)
-    modules = {name: importlib.import_module(f"{package.__name__}.{name}.settings") for name in names}
-    return {getattr(module, "COMMAND", name.replace("_", "-")): module for name, module in modules.items()}
-
-
-def settings_of(arguments: Namespace) -> Written:
-    """Return the settings from the arguments and the file of ``--config``; exit if a required option is missing.
-
-    Arguments override the file.
-    """
-    kind: type[Written] = arguments.module.Settings
-    values = {} if arguments.config is None else from_yaml(arguments.config, kind, arguments.audit)
-    values |= {name: value for name, value in vars(arguments).items() if name not in OURS}
-    needed = [one.name for _, one, _ in option_fields(kind) if one.default is MISSING and one.name not in values]
-    if needed:
-        arguments.parser.error(f"the following arguments are required: {', '.join(map(flag, needed))}")
-    return kind(**values)
-
-
-def audited(module: ModuleType, settings: Written) -> Result:
-    """Return the result of an audit with these settings. Its modules may be heavy, so they are imported here."""
-    home = importlib.import_module(f"{module.__package__}.result")
-    return home.from_files(settings)
+    known = arguments.command.options
+    values = {} if arguments.config is None else read_options(arguments.config, known, arguments.audit)
+    values |= {name: value for name, value in vars(arguments).items() if name in known}
+    if needed := [one.flag for one in known.values() if one.required and one.name not in values]:
+        arguments.parser.error(f"the following arguments are required: {', '.join(needed)}")
+    return {name: one.checked(values.get(name, one.default)) for name, one in known.items()}
 
 
 def _run(arguments: Namespace) -> int:
     """Audit, write the outputs and print the verdict. Return 0, or the status of the outcome with --gate."""
-    settings = settings_of(arguments)
+    values = values_of(arguments)
     from fairness_audits.results.render import deliver
     from fairness_audits.results.sentences import STATUS
 
     for name, folder in WRITTEN.items():
-        if (path := getattr(settings, name, None)) is not None:
+        if (path := values.get(name)) is not None:
             check_destination(path, folder)
-            _check_kept(flag(name), path, folder, arguments, settings)
+            _check_kept(name, path, folder, arguments, values)
     if sys.stderr.isatty():
         from rich.console import Console
         from rich.logging import RichHandler
@@ -168,49 +161,48 @@ def _run(arguments: Namespace) -> int:
         fits.addHandler(RichHandler(console=Console(stderr=True), show_path=False))
         fits.setLevel(logging.INFO)
     with progress_bar(arguments.audit):
-        found = audited(arguments.module, settings)
+        found = arguments.command.run(values)
     # Write before printing, so that the files exist even if the reader closes the output early (`| head`).
-    tested = settings if isinstance(settings, Output) else None
-    written = deliver(found, settings.output, settings.json, tested.junit if tested else None)
+    written = deliver(found, values["output"], values["json"], values.get("junit"))
     print(found.summary())
     for path in written:
         print(f"written: {path}")
-    return STATUS[found.outcome] if tested and tested.gate else 0
+    return STATUS[found.outcome] if values.get("gate") else 0
 
 
-def _check_kept(by: str, path: Path, folder: bool, arguments: Namespace, settings: Written) -> None:
+def _check_kept(by: str, path: Path, folder: bool, arguments: Namespace, values: Mapping[str, Any]) -> None:
     """Raise InvalidInput if an output would replace what the audit reads, other than its own audit.yaml."""
-    for own in (*_read(settings), *filter(None, [arguments.config])):
+    files = ("audit.json", page_of(arguments.audit), *arguments.command.texts["writes"])
+    for own in (*_read(arguments.command.options, values), *filter(None, [arguments.config])):
         replaced = path.exists() and own.exists() and own.samefile(path)
         if folder and own.resolve().parent == path.resolve():
-            replaced |= own.name in arguments.module.FILES
+            replaced |= own.name in files
             replaced |= own.name == OPTIONS_FILE and not own.read_text(encoding="utf-8").startswith(HEAD)
         if replaced:
             problem = f"{by}={path} would replace {own}, which the audit reads"
-            raise InvalidInput(problem, source=path, option=option_in(by), remedy="Name another place for the output")
+            raise InvalidInput(problem, source=path, option=by, remedy="Name another place for the output")
 
 
-def _read(settings: Written) -> Iterator[Path]:
+def _read(options: Mapping[str, Option], values: Mapping[str, Any]) -> Iterator[Path]:
     """Yield the files and folders that the options name, by a path, a pattern, or a path before a colon."""
     from fairness_audits.tables.source import expanded
 
-    for _, one, _ in option_fields(type(settings)):
-        value = getattr(settings, one.name)
-        given = one.name not in WRITTEN and INPUTS & set((one.metadata["metavar"] or "").split("|"))
+    for one in options.values():
+        value = values[one.name]
+        given = one.name not in WRITTEN and INPUTS & set((one.metavar or "").split("|"))
         for text in () if not given else value if isinstance(value, tuple | list) else (value,):
             # A text may be no possible name of a file.
             with suppress(OSError, ValueError):
-                saved = [f"{text}/audit.json"] if one.metadata["metavar"] == "RESULT" else expanded(str(text))
+                saved = [f"{text}/audit.json"] if one.metavar == "RESULT" else expanded(str(text))
                 names = (str(text), str(text).rpartition(":")[0], *saved)
                 yield from (Path(name) for name in names if name and Path(name).exists())
 
 
-def _unrecognized(words: Sequence[str], settings: type[Written]) -> str:
+def _unrecognized(words: Sequence[str], options: Mapping[str, Option]) -> str:
     """Return the error message for unknown arguments: similar options, and the required options."""
-    required = {one.name: one.default is MISSING for _, one, _ in option_fields(settings)}
     names = [name for word in words if word.startswith("--") and (name := option_in(word.partition("=")[0]))]
-    hints = "".join(similar(name, required, flag) for name in names)
-    needed = listed([flag(name) for name, must in required.items() if must])
+    hints = "".join(similar(name, options, lambda one: options[one].flag) for name in names)
+    needed = listed([one.flag for one in options.values() if one.required])
     return f"unrecognized arguments: {' '.join(words)}{hints}. The audit needs {needed}; --help lists all"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairness_audits.arguments import UNNAMED, Given
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.arrays import Argument, in_python, read_argument
 from fairness_audits.inputs.model import load_model
@@ -18,7 +19,6 @@ from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.native import Handed
 from fairness_audits.inputs.table import Source
 from fairness_audits.messages import check_columns, enumerated, listed, reason, unlike
-from fairness_audits.options import UNNAMED
 from fairness_audits.results.result import Result
 from fairness_audits.tables import opened
 from fairness_audits.tables.groupings import Grouping, Part
@@ -77,6 +77,12 @@ class Columns:
         name = unlike(own or (f"x{place}" if argument == INPUTS else argument), self._columns, argument)
         self._columns[name] = column
         return name
+
+    def name_in(self, given: Given, **others: Any) -> Given:
+        """Return the options of an audit with the names of these columns, and with ``others``, such as files."""
+        own = given.audit.audited  # type: ignore[attr-defined]
+        several = {name: self.several(argument) for argument, name in own.several.items()}
+        return given.but(**others, **several, **{name: self.one(argument) for argument, name in own.one.items()})
 
     def several(self, argument: str) -> tuple[str, ...]:
         """Return the names of an argument's columns."""

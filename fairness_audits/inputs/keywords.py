@@ -6,11 +6,10 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
-from pathlib import Path
-from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any
 
-from fairness_audits.options import Options, element, option_fields, read
+from fairness_audits.arguments import read
+from fairness_audits.options import Options, option_fields
 from fairness_audits.validation import fits
 
 if TYPE_CHECKING:
@@ -20,38 +19,6 @@ SPOKEN = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?:=('[^']*'|[^\s']*[^\s',;:.)]))?")
 """An option in a message, with its value if it has one."""
 DATA = ("facts", "of")
 """Fields of a result's parts that hold data, not text."""
-
-
-def settled(value: Any, hint: Any) -> Any:
-    """Convert a keyword's value to the type of its option.
-
-    NumPy scalars become Python scalars. A scalar becomes the text of a level, a list with one value or a path, if the
-    option needs it. A value that does not fit is returned unchanged, so that the error can show it.
-    """
-    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, list | tuple):
-        several = tuple(settled(one, element(hint)) for one in value)
-        return several if fits(several, hint) else value
-    if get_origin(hint) is Literal:
-        return next((one for one in get_args(hint) if one == value), value)
-    if get_origin(hint) in (Union, UnionType):
-        found = (settled(value, one) for one in get_args(hint))
-        return value if value is None else next((one for one in found if fits(one, hint)), value)
-    if hint is Path and isinstance(value, str):
-        return Path(value)
-    if fits(value, hint):
-        return value
-    return next((one for one in (_level(value), [value], [_level(value)]) if fits(one, hint)), value)
-
-
-def _level(value: Any) -> Any:
-    """Return the text of a column's value; a missing value or a non-scalar is returned unchanged."""
-    from pandas.api.types import is_scalar
-
-    from fairness_audits.tables.levels import is_missing, level_name
-
-    return level_name(value) if is_scalar(value) and not is_missing(value) else value
 
 
 def in_python(text: str, kind: type[Options]) -> str:

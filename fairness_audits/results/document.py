@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from fairness_audits.arguments import Given
 from fairness_audits.options import Options
 from fairness_audits.results.table import Table
 
@@ -146,7 +147,7 @@ class Document:
     facts: Mapping[str, Any]
     tables: Mapping[str, pd.DataFrame]
     libraries: tuple[str, ...] = ("numpy",)
-    settings: Options | None = None
+    settings: Options | Given | None = None
     schema: int = 4
     brief: Brief | None = None
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 from PIL import Image
 
-from fairness_audits.cli.entry import audited, main, parser, settings_of
+from fairness_audits.cli.entry import main, parser, values_of
 from fairness_audits.results.document import Document
 from fairness_audits.results.result import Result
 
@@ -268,4 +268,5 @@ def undrawn(name: str, *arguments: str) -> dict[str, Any]:
 def documented(name: str, *arguments: str) -> Result:
     """The result of an audit, in no rendering."""
     parsed = parser().parse_args(asked(name, arguments))
-    return audited(parsed.module, settings_of(parsed))
+    found: Result = parsed.command.run(values_of(parsed))
+    return found

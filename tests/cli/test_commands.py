@@ -10,16 +10,19 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import indent
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import fairness_audits as fa
-from fairness_audits.cli.entry import audits, parser
+from fairness_audits.arguments import ROLES, counterpart
+from fairness_audits.cli.commands import commands
+from fairness_audits.cli.entry import parser
+from fairness_audits.cli.options_file import read_options
 from fairness_audits.files import check_destination, folder_written
 from fairness_audits.messages import not_installed
-from fairness_audits.options import ROLES, counterpart, flag, from_yaml, option_fields
 from fairness_audits.version import __version__
 from tests.cli.places import ended, run
 from tests.errors import invalid
@@ -130,11 +133,11 @@ def test_from_the_shell(working: Callable[[str], Path]) -> None:
 
 @pytest.mark.parametrize("name", AUDITS)
 def test_the_help_names_every_option_and_its_examples_can_be_parsed(name: str) -> None:
-    examples, (_, said, _) = audits()[name].EXAMPLES, ended([name, "--help"])
-    assert examples in said
-    commands = re.findall(rf"fairness-audits ({name}(?:.*\\\n)*.*)", examples)
-    assert len(commands) >= 2
-    for command in commands:
+    examples, (_, said, _) = commands()[name].texts["examples"], ended([name, "--help"])
+    assert indent(examples, "  ") in said
+    found = re.findall(rf"fairness-audits ({name}(?:.*\\\n)*.*)", examples)
+    assert len(found) >= 2
+    for command in found:
         words = shlex.split(command.replace("\\\n", " "))
         parser().parse_args(words)
         for option in (word for word in words if word.startswith("--")):
@@ -212,7 +215,7 @@ def test_a_file_in_the_folder_is_an_audit_and_debug_adds_the_traceback() -> None
     status, _, err = ended(["toy-audit", "--fail", "value", "--debug"])
     assert (status, "Traceback" in err) == (2, True)
     assert err.endswith("error: column 'x' is odd: drop it\n")
-    assert {"loss-ratio", "permutation", "toy-audit"} <= set(audits())
+    assert {"loss-ratio", "permutation", "toy-audit"} <= set(commands())
     status, out, _ = ended(["toy-audit"])
     assert (status, "FINE. All is well." in out) == (0, True)
 
@@ -247,18 +250,17 @@ def test_version_and_wrong_words_end_with_status_2() -> None:
 def test_an_option_of_another_audit_is_answered_with_ours_of_its_role(
     audit: str, theirs: str, ours: str | None, tmp_path: Path
 ) -> None:
-    kind = audits()[audit].Settings
-    known = [one.name for _, one, _ in option_fields(kind)]
+    known = commands()[audit].options
     assert (counterpart(theirs, known) or ("", None))[1] == ours
-    status, _, err = ended([audit, flag(theirs), "x"])
-    assert (status, ours is None or repr(flag(ours)) in err) == (2, True)
+    status, _, err = ended([audit, f"--{theirs}", "x"])
+    assert (status, ours is None or repr(known[ours].flag) in err) == (2, True)
     (tmp_path / "a.yaml").write_text(f"{theirs}: x\n")
     with invalid(option=theirs, source="a.yaml"):
-        from_yaml(tmp_path / "a.yaml", kind, audit)
+        read_options(tmp_path / "a.yaml", known, audit)
 
 
 def test_every_role_has_an_option_and_every_name_of_a_role_exists() -> None:
-    options = {one.name for module in audits().values() for _, one, _ in option_fields(module.Settings)}
+    options = {name for command in commands().values() for name in command.options}
     calls = (fa.permutation_test, fa.compare, fa.worst_subgroups, fa.loss_ratio, fa.fliptest, fa.robustness_bias)
     arguments = {name for call in calls for name in inspect.signature(call).parameters}
     elsewhere = {"sensitive_features", "y_true", "y_pred", "y_score", "sample_weight"}  # Fairlearn and scikit-learn
@@ -303,6 +305,7 @@ def test_a_failure_leaves_nothing_and_touches_nothing(tmp_path: Path) -> None:
 ENDED = """
 import os, signal, sys
 from pathlib import Path
+from textwrap import indent
 from fairness_audits.cli.entry import main
 write = Path.write_text
 def write_and_end(*arguments, **how):

@@ -18,7 +18,8 @@ from fairness_audits.audits.inference import corrected_once
 from fairness_audits.audits.permutation import compute, reading
 from fairness_audits.audits.permutation.core import PermutationTest
 from fairness_audits.audits.permutation.plan import Plan, planned
-from fairness_audits.cli.entry import parser, settings_of
+from fairness_audits.audits.permutation.settings import Settings as PermutationSettings
+from fairness_audits.cli.entry import parser, values_of
 from fairness_audits.files import save_figure
 from fairness_audits.results.render import terminal
 from fairness_audits.results.style import new_figure, paper
@@ -386,7 +387,7 @@ def test_many_tests_get_more_draws_unasked() -> None:
 
 def _asked(*options: str) -> Plan:
     audit = "permutation --predictions f --label y --score p --group sex --metric auc"
-    return planned(settings_of(parser().parse_args([*audit.split(), *options])))  # type: ignore[arg-type]
+    return planned(PermutationSettings(**values_of(parser().parse_args([*audit.split(), *options]))))
 
 
 # The permutation audit counted by Spark as a user's own command starts it.

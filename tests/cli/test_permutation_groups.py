@@ -14,7 +14,7 @@ from fairness_audits.audits.permutation.core import permutation_test
 from fairness_audits.audits.permutation.metrics import METRICS
 from fairness_audits.audits.permutation.outcomes import Predictions
 from fairness_audits.audits.permutation.units import LEAST_UNITS, effective
-from fairness_audits.cli.entry import audited, parser, settings_of
+from fairness_audits.cli.entry import parser, values_of
 from fairness_audits.errors import InvalidInput
 from fairness_audits.tables import contingency, opened
 from fairness_audits.tables.groupings import Grouping, grouping
@@ -89,7 +89,7 @@ def test_only_numbers_are_cut(file: str) -> None:
     given = ("--predictions", file, "--label", "y", "--prediction", "d", "--group", "sex*age>=40", "--metric", "tpr")
     parsed = parser().parse_args(["permutation", *given])
     with invalid(source=file, option="group", column="age", row=3):
-        audited(parsed.module, settings_of(parsed))
+        parsed.command.run(values_of(parsed))
 
 
 @pytest.mark.parametrize("reference", ["True", "true", "1"])
@@ -188,7 +188,7 @@ def test_a_wrong_group_is_told_the_columns_of_the_file_and_no_others(group: str)
     given = ("--predictions", "rows.csv", "--prediction", "d", "--group", group, "--metric", "selection_rate")
     parsed = parser().parse_args(["permutation", *given])
     with invalid(option="group", column="sexx", remedy="It has: sex, race, age, y, d, p"):
-        audited(parsed.module, settings_of(parsed))
+        parsed.command.run(values_of(parsed))
 
 
 def test_a_column_called_no_label_is_a_column_like_others() -> None:

@@ -16,7 +16,7 @@ import torch
 from matplotlib.axes import Axes
 
 import fairness_audits as fa
-from fairness_audits.cli.entry import audits
+from fairness_audits.cli.commands import commands
 from fairness_audits.results import typeset as tables
 from fairness_audits.results.formats import decimal, factor, fixed, p_text, plain, plural, span
 from fairness_audits.results.glossary import TERMS, explained
@@ -322,7 +322,7 @@ def test_a_limit_is_kept_at_its_number_and_a_quantity_that_is_nan_keeps_none(
 
 @pytest.mark.parametrize("name", DECISION)
 def test_the_page_of_each_audit_documents_its_limits_and_the_gate(name: str) -> None:
-    page = (ROOT / re.findall(r"docs/\S+\.md", audits()[name].PAGE)[0]).read_text()
+    page = (ROOT / re.findall(r"docs/\S+\.md", commands()[name].texts["page"])[0]).read_text()
     assert "| 4 | With `--gate`: inconclusive. |" in (ROOT / "docs/guide/command_line.md").read_text()
     assert re.search(rf"`outcome`, its `reason`, `{DECISION[name]}`.* if inconclusive", page)
     assert "The outcome is *inconclusive*" in page

@@ -14,11 +14,13 @@ import torch
 import yaml
 
 import fairness_audits as fa
+from fairness_audits.arguments import settled
 from fairness_audits.audits.fliptest import settings as fliptest
 from fairness_audits.audits.loss_ratio import settings as loss_ratio
 from fairness_audits.audits.permutation import settings as permutation
-from fairness_audits.inputs.keywords import settled
-from fairness_audits.options import Options, as_yaml, from_yaml, stated
+from fairness_audits.cli.commands import commands
+from fairness_audits.cli.options_file import read_options
+from fairness_audits.options import as_yaml, stated
 from fairness_audits.tables.typed import typed
 from tests.cli.places import ended
 from tests.errors import invalid
@@ -212,7 +214,7 @@ def test_a_text_of_a_users_yaml_stays_as_it_is_written(text: str, tmp_path: Path
     path.write_text(
         f"source: {plain}\ntarget: '{text}'\ncategorical: [{plain}, b]\nid: {plain}\nalpha: 0.1\nreverse: yes\n"
     )
-    found = from_yaml(path, fliptest.Settings, "fliptest")
+    found = read_options(path, commands()["fliptest"].options, "fliptest")
     assert [found[name] for name in ("source", "target", "id")] == [text] * 3
     assert found["categorical"] == (text, "b")
     assert (found["alpha"], found["reverse"]) == (0.1, True)
@@ -223,7 +225,7 @@ def test_the_file_that_repeats_an_audit_has_the_same_options(text: str, tmp_path
     one: dict[str, Any] = dict.fromkeys(("group", "source", "target", "predict", "positive"), text)
     outputs: dict[str, Any] = {"predictions": text, "label": text, "group": (text, "b"), "metric": (text,)}
     network: dict[str, Any] = {"label": text, "model": text, "classes": (text, "b"), "sensitive": (text,)}
-    audits: dict[str, Options] = {
+    audits: dict[str, Any] = {
         "fliptest": fliptest.Settings(data=Path(text), **one),
         "permutation": permutation.Settings(positive=text, **outputs),
         "loss-ratio": loss_ratio.Settings(data=Path(text), **network),
@@ -231,7 +233,7 @@ def test_the_file_that_repeats_an_audit_has_the_same_options(text: str, tmp_path
     for audit, settings in audits.items():
         kind, path = type(settings), tmp_path / "audit.yaml"
         path.write_text(as_yaml(settings, audit))
-        assert kind(**from_yaml(path, kind, audit)) == settings
+        assert kind(**read_options(path, commands()[audit].options, audit)) == settings
         assert yaml.safe_load(path.read_text()) == {"audit": audit, **stated(settings)}
 
 

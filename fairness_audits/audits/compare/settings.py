@@ -9,8 +9,8 @@ other rates, DeLong's test for the AUC, and random signs for means.
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from fairness_audits.options import Files, Level, Number, Options, Output, Predictions, Seed, option, source
-from fairness_audits.validation import Count, Limit, Positive
+from fairness_audits.options import Files, Level, Options, Output, Predictions, Seed, option, source
+from fairness_audits.validation import Count, Limit, Number, Positive
 
 EXAMPLES = """\
 examples:

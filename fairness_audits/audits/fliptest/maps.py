@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from fairness_audits.arguments import read
 from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import advised, nearest
-from fairness_audits.options import read
 from fairness_audits.transport.cost import cost_matrix
 from fairness_audits.validation import hints_of, made
 from fairness_audits.values import Array, TransportMap

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 
 from fairness_audits.options import (
     TAKES,
-    Number,
     Options,
     Output,
     Precise,
@@ -23,7 +22,7 @@ from fairness_audits.options import (
     option,
     source,
 )
-from fairness_audits.validation import Count, Share, Size, interval
+from fairness_audits.validation import Count, Number, Share, Size, interval
 
 EXAMPLES = """\
 examples:

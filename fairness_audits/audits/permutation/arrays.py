@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from fairness_audits.arguments import UNNAMED
 from fairness_audits.audits.permutation.plan import planned
 from fairness_audits.audits.permutation.result import audited
 from fairness_audits.audits.permutation.settings import Settings
 from fairness_audits.inputs.columns import Columns
-from fairness_audits.options import UNNAMED
 from fairness_audits.results.result import Result
 
 

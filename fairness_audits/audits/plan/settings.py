@@ -8,8 +8,8 @@ means use the normal approximation.
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from fairness_audits.options import Level, Number, Options, Written, option
-from fairness_audits.validation import Count, Positive, Share, interval
+from fairness_audits.options import Level, Options, Written, option
+from fairness_audits.validation import Count, Number, Positive, Share, interval
 
 EXAMPLES = """\
 examples:

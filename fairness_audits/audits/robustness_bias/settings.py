@@ -20,7 +20,6 @@ from fairness_audits.options import (
     Computed,
     Inputs,
     Network,
-    Number,
     Options,
     Output,
     Reading,
@@ -29,7 +28,7 @@ from fairness_audits.options import (
     option_fields,
     source,
 )
-from fairness_audits.validation import Count, Limit, Positive, Share, Size, at_least, not_empty
+from fairness_audits.validation import Count, Limit, Number, Positive, Share, Size, at_least, not_empty
 
 EXAMPLES = """\
 examples:

@@ -1,0 +1,171 @@
+"""The commands: each audit's options on the command line, where files and columns take the place of arrays."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
+
+from fairness_audits.arguments import REQUIRED, Audited, Given, Option
+from fairness_audits.options import Output, option_fields
+from fairness_audits.texts import texts_of
+
+if TYPE_CHECKING:
+    from fairness_audits.results.result import Result
+
+CONFIG = Option(
+    "config",
+    Path | None,
+    None,
+    "YAML file of options, such as the audit.yaml of an earlier audit; flags override it",
+    "FILE",
+)
+PREDICTIONS = Option(
+    "predictions",
+    str,
+    doc="The rows to audit: CSV or Parquet, a folder of such files, or a glob in quotes.",
+    metavar="FILE",
+)
+MISSING_TEXTS = Option(
+    "missing",
+    Sequence[str] | None,
+    None,
+    "Texts that mean a missing value in a CSV, besides the empty cell (default: NA, None, nan, ...). '-': only the "
+    "empty cell.",
+    "A,B",
+)
+SEPARATOR = Option(
+    "separator",
+    Literal["comma", "semicolon", "tab", "bar"] | None,
+    None,
+    "The separator of the columns of a CSV (default: inferred from its first lines).",
+)
+CSV = (MISSING_TEXTS, SEPARATOR)
+OUTPUT = Option("output", Path | None, None, "Folder for audit.json, {files} and the figures.", "DIR")
+JSON = Option("json", Path | None, None, "File for the result as JSON.", "FILE")
+JUNIT = Option("junit", Path | None, None, "File for the outcome as JUnit XML, for continuous integration.", "FILE")
+GATE = Option("gate", bool, False, "Exit with a status for the outcome: 0 not rejected, 3 rejected, 4 inconclusive.")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command: the audit's package and public function, and the options that name what it ``reads``.
+
+    Its texts are in ``texts/PACKAGE.yaml`` under ``command``. An audit that ``tests`` something has an exit status and
+    a file for its outcome.
+    """
+
+    package: str
+    function: str
+    reads: tuple[Option, ...]
+    tests: bool = True
+
+    @cached_property
+    def audit(self) -> Callable[..., Result]:
+        module = importlib.import_module(f"fairness_audits.audits.{self.package}")
+        found: Callable[..., Result] = getattr(module, self.function)
+        return found
+
+    @cached_property
+    def groups(self) -> Mapping[str, Sequence[Option]]:
+        """Return the options under the titles of the help."""
+        audited: Audited = self.audit.audited  # type: ignore[attr-defined]
+        outputs = (OUTPUT, JSON, JUNIT, GATE) if self.tests else (OUTPUT, JSON)
+        every = [*self.reads, *audited.columns_of_files.values(), *audited.options.values()]
+        return {
+            "required": [one for one in every if one.required],
+            "options": [one for one in every if not one.required],
+            "output": outputs,
+        }
+
+    @property
+    def options(self) -> dict[str, Option]:
+        """Return all options by name."""
+        return {one.name: one for group in self.groups.values() for one in group}
+
+    @property
+    def texts(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = texts_of(self.package)["command"]
+        return found
+
+    def run(self, values: Mapping[str, Any]) -> Result:
+        """Return the result of the audit of files."""
+        home = importlib.import_module(f"fairness_audits.audits.{self.package}.result")
+        result: Result = home.from_files(Given(self.audit, values).but(**values))
+        return result
+
+
+COMMANDS: Mapping[str, Command] = {
+    "subgroups": Command("subgroups", "worst_subgroups", (PREDICTIONS, *CSV)),
+}
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A command whose options are declared in the module ``settings`` of the audit's package."""
+
+    module: ModuleType
+
+    @property
+    def package(self) -> str:
+        return str(self.module.__package__).rpartition(".")[2]
+
+    @property
+    def tests(self) -> bool:
+        return issubclass(self.module.Settings, Output)
+
+    @cached_property
+    def groups(self) -> Mapping[str, Sequence[Option]]:
+        found: dict[str, list[Option]] = {}
+        for title, one, hint in option_fields(self.module.Settings):
+            default = REQUIRED if one.default is MISSING else one.default
+            extra = one.metadata
+            doc = extra["doc"].replace("folder for {files}", OUTPUT.doc)
+            found.setdefault(title, []).append(Option(one.name, hint, default, doc, extra["metavar"], extra["words"]))
+        return found
+
+    @property
+    def options(self) -> dict[str, Option]:
+        return {one.name: one for group in self.groups.values() for one in group}
+
+    @property
+    def texts(self) -> Mapping[str, Any]:
+        summary, _, description = (inspect.getdoc(self.module) or "").partition("\n")
+        examples = textwrap.dedent(self.module.EXAMPLES.removeprefix("examples:\n"))
+        return {
+            "summary": summary,
+            "description": description.strip(),
+            "examples": examples,
+            "page": self.module.PAGE.removeprefix("See ").removesuffix("."),
+            "writes": list(self.module.FILES[2:]),
+        }
+
+    def run(self, values: Mapping[str, Any]) -> Result:
+        home = importlib.import_module(f"{self.module.__package__}.result")
+        result: Result = home.from_files(self.module.Settings(**values))
+        return result
+
+
+def commands() -> Mapping[str, Command | Declared]:
+    """Return every command by its name."""
+    package = importlib.import_module("fairness_audits.audits")
+    found: dict[str, Command | Declared] = dict(COMMANDS)
+    for one in pkgutil.iter_modules(package.__path__):
+        name = f"{package.__name__}.{one.name}.settings"
+        if one.ispkg and importlib.util.find_spec(name):
+            module = importlib.import_module(name)
+            found[getattr(module, "COMMAND", one.name.replace("_", "-"))] = Declared(module)
+    return dict(sorted(found.items()))
+
+
+def page_of(name: str) -> str:
+    """Return the file name of the page of a command's result."""
+    return f"{name.replace('-', '_')}.html"

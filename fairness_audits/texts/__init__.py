@@ -1,0 +1,128 @@
+"""All sentences of an audit, in one file ``NAME.yaml`` for each: Jinja templates of the audit's facts.
+
+    title: Search for the worst subgroup
+    headlines: {rejected: UNEQUAL, not rejected: NOT REJECTED}
+    sentence: The {{ rate }} of {{ different | n }} subgroups differs.      # the verdict's
+    inconclusive:                                                          # reasons why the audit cannot tell
+      - {when: n < 30, text: "Only {{ n }} rows have a finite ratio."}
+    caveats:
+      held_out_rows: The tests are valid for rows that were not used to build the model.
+      small: {when: too_small, text: "{{ too_small | n }} subgroups are not tested."}
+      noisy: {each: noisy_directions, text: "{{ noise | g }} % of the direction of {{ attribute }} is noise."}
+      reading: {shared: notes}                   # those of shared.yaml under this name that the fact `notes` has
+    brief: {question: ..., people: ..., found: ..., rejected: ..., not rejected: ..., limits: ...}
+    texts: {caption: ...}                                                  # other texts, by name
+
+``when`` is a Jinja expression of the facts. ``each`` names a list of facts; its text is rendered with each entry. A
+text is one paragraph: line ends and several spaces become one space. A fact that a template lacks is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined, Template
+
+from fairness_audits.messages import SHOWN, listed
+from fairness_audits.results import formats
+from fairness_audits.results.document import Brief, Caveat, Outcome, Verdict
+
+INCONCLUSIVE = "INCONCLUSIVE"
+ENVIRONMENT = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+ENVIRONMENT.filters |= {
+    name: getattr(formats, name)
+    for name in ("decimal", "factor", "percent", "level", "p_text", "span", "as_typed", "plural", "sentence")
+}
+ENVIRONMENT.filters |= {
+    "n": "{:,}".format,
+    "g": "{:g}".format,
+    "form": lambda value, form: format(value, form),
+    "count": formats.plural,
+    "listed": listed,
+    "repr": repr,
+}
+ENVIRONMENT.globals["SHOWN"] = SHOWN
+
+
+@cache
+def texts_of(audit: str) -> Mapping[str, Any]:
+    """Return the content of an audit's file."""
+    import yaml
+
+    found: Mapping[str, Any] = yaml.safe_load(files(__package__).joinpath(f"{audit}.yaml").read_text(encoding="utf-8"))
+    return found
+
+
+def _shared(part: str, name: str) -> str:
+    return str(texts_of("shared")[part][name])
+
+
+ENVIRONMENT.globals["shared"] = _shared
+
+
+@cache
+def template(text: str) -> Template:
+    return ENVIRONMENT.from_string(text)
+
+
+def rendered(text: str, facts: Mapping[str, Any]) -> str:
+    """Return a template with these facts, as one paragraph."""
+    return " ".join(template(text).render(facts).split())
+
+
+def holds(when: str, facts: Mapping[str, Any]) -> bool:
+    """Return whether a condition holds."""
+    return template(f"{{{{ 'yes' if {when} }}}}").render(facts) == "yes"
+
+
+def named(audit: str, name: str, facts: Mapping[str, Any]) -> str:
+    """Return one of the other texts of an audit, such as a caption."""
+    return rendered(texts_of(audit)["texts"][name], facts)
+
+
+def caveats(audit: str, facts: Mapping[str, Any]) -> Iterator[Caveat]:
+    """Yield the caveats that apply, in the order of the file."""
+    for name, one in texts_of(audit).get("caveats", {}).items():
+        yield from _caveats(name, {"text": one} if isinstance(one, str) else one, facts)
+
+
+def _caveats(name: str, one: Mapping[str, str], facts: Mapping[str, Any]) -> Iterator[Caveat]:
+    if not holds(one.get("when", "true"), facts):
+        return
+    if "shared" in one:
+        for own, text in texts_of("shared")[name].items():
+            found = facts[one["shared"]].get(own)
+            for entry in found if isinstance(found, list) else [found] if found else []:
+                yield Caveat(own, rendered(text, entry if isinstance(entry, Mapping) else {}))
+        return
+    for entry in facts[one["each"]] if "each" in one else ({},):
+        yield Caveat(name, rendered(one["text"], {**facts, **entry}))
+
+
+def verdict(
+    audit: str, facts: Mapping[str, Any], rejected: bool | None, own: Mapping[str, Any], decision: str = "rejected"
+) -> Verdict:
+    """Return the verdict: inconclusive if nothing could be tested (``rejected`` is None) or a reason applies.
+
+    ``decision`` is the key of the decision among the verdict's ``own`` facts of the JSON, with the value null if
+    inconclusive. The reasons precede the sentence.
+    """
+    texts, facts = texts_of(audit), {**facts, "rejected": rejected}
+    sentence = rendered(texts["sentence"], facts)
+    reason = " ".join(rendered(one["text"], facts) for one in texts["inconclusive"] if holds(one["when"], facts))
+    if reason or rejected is None:
+        told = f"{reason} {sentence}".strip()
+        return Verdict("inconclusive", INCONCLUSIVE, told, {decision: None, **own}, reason or sentence)
+    outcome: Outcome = "rejected" if rejected else "not rejected"
+    return Verdict(outcome, rendered(texts["headlines"][outcome], facts), sentence, {decision: rejected, **own})
+
+
+def brief(audit: str, facts: Mapping[str, Any], concluded: Verdict) -> Brief:
+    """Return the summary in plain words; it may use the ``verdict``."""
+    facts = {**facts, "verdict": concluded}
+    texts = {name: rendered(text, facts) for name, text in texts_of(audit)["brief"].items()}
+    sure = texts.get(concluded.outcome) or f"The audit cannot tell. {concluded.reason}"
+    return Brief(texts["question"], texts["people"], texts["found"], sure, texts["limits"])

@@ -1,0 +1,60 @@
+"""The sentences of the audits: every template compiles, and uses only facts that its audit has."""
+
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from typing import Any
+
+import jinja2.meta
+import numpy as np
+import pandas as pd
+import pytest
+
+import fairness_audits as fa
+from fairness_audits import texts
+from fairness_audits.results.document import Caveat
+
+ROWS = pd.DataFrame({"sex": np.arange(400) % 2, "town": np.arange(400) // 2 % 2})
+DECISION = np.arange(400) // 4 % 2
+RUNS = {"subgroups": lambda: fa.worst_subgroups(ROWS, prediction=DECISION, draws=19)}
+"""A short run of each audit."""
+AUDITS = sorted(path.name.removesuffix(".yaml") for path in files(texts).iterdir() if path.name.endswith(".yaml"))
+OWN = {"rejected", "verdict", *texts.ENVIRONMENT.globals}
+"""Names that the interpreter adds to the facts."""
+
+
+def templates(audit: str) -> Iterator[tuple[str, set[str]]]:
+    """Yield each template and condition of an audit, with the names that it may use besides the facts."""
+    content = texts.texts_of(audit)
+    yield content["sentence"], set()
+    yield from ((text, set()) for part in ("headlines", "brief", "texts") for text in content.get(part, {}).values())
+    for one in (*content["inconclusive"], *content["caveats"].values()):
+        entry: Mapping[str, str] = {"text": one} if isinstance(one, str) else one
+        yield from ((f"{{{{ {entry[name]} }}}}", set()) for name in ("when", "each", "shared") if name in entry)
+        if "text" in entry:
+            yield entry["text"], {"entry"} if "each" in entry else set()
+
+
+def test_every_audit_with_texts_has_a_run() -> None:
+    assert set(AUDITS) - {"shared"} == set(RUNS)
+
+
+@pytest.mark.parametrize("audit", RUNS)
+def test_templates_use_only_facts_of_their_audit(audit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    known: set[str] = set()
+    written = texts.caveats
+
+    def recorded(name: str, facts: Mapping[str, Any]) -> Iterator[Caveat]:
+        known.update(facts if name == audit else ())
+        yield from written(name, facts)
+
+    monkeypatch.setattr(texts, "caveats", recorded)
+    RUNS[audit]()
+    for text, own in templates(audit):
+        used = jinja2.meta.find_undeclared_variables(texts.ENVIRONMENT.parse(text))
+        assert "entry" in own or used <= known | OWN, text
+
+
+def test_shared_caveats_compile() -> None:
+    for part in texts.texts_of("shared").values():
+        for text in part.values():
+            texts.template(text)
