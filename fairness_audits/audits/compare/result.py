@@ -419,7 +419,7 @@ def _bounds(results: Sequence[Mapping[str, Any]], settings: Settings) -> Table:
     """Return a line for each group and gap: by how much it gets worse, refuted first."""
 
     def of_worse(key: str) -> Callable[[Mapping[str, Any]], str]:
-        return lambda entry: decimal(entry["worse"][key])
+        return lambda entry: under(key, decimal)(entry["worse"])
 
     columns = (
         Column("", cell=lambda entry: f"{entry['metric']}, {entry['grouping']} {entry['what']}"),

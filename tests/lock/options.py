@@ -1,0 +1,46 @@
+"""The locked options: the flags of every command, with what they expect, their defaults and their help.
+
+``python -m tests.lock.options`` writes the list anew, when options are meant to change.
+"""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import MISSING
+from pathlib import Path
+
+from fairness_audits.cli.entry import audits
+from fairness_audits.files import written
+from fairness_audits.options import flag, option_fields
+from fairness_audits.validation import described
+
+FILE = Path(__file__).with_name("options.csv")
+COMMAND = "python -m tests.lock.options"
+HEAD = ("audit", "flag", "default", "required", "python", "expects", "help")
+LOCKED = 5
+"""Number of the first columns that a test compares: the descriptions may change."""
+
+
+def computed() -> Iterator[tuple[str, ...]]:
+    """Yield a row for each option of each command."""
+    for name, module in audits().items():
+        for _, one, hint in option_fields(module.Settings):
+            required = one.default is MISSING
+            default = "" if required else repr(one.default)
+            keyword = "" if one.metadata["command"] else one.name
+            yield name, flag(one.name), default, str(required), keyword, described(hint), one.metadata["doc"]
+
+
+def locked() -> list[tuple[str, ...]]:
+    """Return the rows of the list."""
+    with FILE.open(encoding="utf-8", newline="") as file:
+        return [tuple(row) for row in csv.reader(file)][1:]
+
+
+def write() -> None:
+    """Write the list."""
+    with written(FILE) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([HEAD, *computed()])
+
+
+if __name__ == "__main__":
+    write()
