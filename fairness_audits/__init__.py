@@ -42,7 +42,7 @@ from fairness_audits.audits.fliptest.settings import Settings as FlipTestSetting
 from fairness_audits.audits.join.settings import Settings as JoinSettings
 from fairness_audits.audits.loss_ratio.settings import Settings as LossRatioSettings
 from fairness_audits.audits.permutation.settings import Settings as PermutationSettings
-from fairness_audits.audits.plan.settings import Settings as PlanSettings
+from fairness_audits.audits.plan import plan
 from fairness_audits.audits.robustness_bias.settings import Settings as RobustnessSettings
 from fairness_audits.audits.subgroups import worst_subgroups
 from fairness_audits.calls import keyworded
@@ -200,36 +200,6 @@ def compare(
         "group": groups,
     }
     return found.compared("compare", {**named, **settings}, derived)
-
-
-@keyworded(PlanSettings)
-def plan(**settings: Any) -> Result:
-    r"""Compute how many rows a comparison of two groups needs, or which difference it detects.
-
-    Give the gap to compute the number of rows, the number of rows to compute the gap, or both to compute the power. If
-    the groups are not too large, the power of the test of a rate by :func:`permutation_test` is exact,
-
-    .. math:: \sum_{x_A, x_B} P(x_A; m_A, f_A) \, P(x_B; m_B, f_B) \, 1[\text{rejected}].
-
-    Large groups, the AUC and means use the normal approximation.
-
-    Parameters
-    ----------
-    %(settings)s
-
-    Returns
-    -------
-    Result
-        ``facts`` has ``rows``, ``power`` and ``gap``, or ``gap_below`` and ``gap_above``.
-
-    Examples
-    --------
-    >>> plan(metric="tpr", value=0.8, gap=-0.2).facts["rows"]
-    179
-    """
-    from fairness_audits.audits.plan.result import planned
-
-    return planned(PlanSettings(**settings))
 
 
 @keyworded(LossRatioSettings)

@@ -26,7 +26,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from fairness_audits.errors import InvalidInput
@@ -35,6 +35,7 @@ from fairness_audits.progress import progress_bar
 from fairness_audits.validation import Names, described, fits
 
 Audit = TypeVar("Audit", bound=Callable[..., Any])
+EMPTY: Mapping[str, str] = MappingProxyType({})
 REQUIRED = inspect.Parameter.empty
 """The default of an option that has none."""
 TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -88,8 +89,16 @@ class Option:
         return all(_several(kind) or get_origin(kind) is Mapping for kind in _kinds(self.hint))
 
     @property
-    def choices(self) -> tuple[str, ...]:
-        return tuple(str(one) for kind in _kinds(self.hint) if get_origin(kind) is Literal for one in get_args(kind))
+    def placeholder(self) -> str | None:
+        """Return what stands for the value in the help: the choices, ``A,B`` for a list, ``N``, ``X`` or ``TEXT``."""
+        if self.metavar:
+            return self.metavar
+        kinds = list(_kinds(self.hint))
+        if any(map(_several, kinds)) or get_origin(kinds[0]) is tuple:
+            return "A,B"
+        choices = [str(one) for kind in kinds if get_origin(kind) is Literal for one in get_args(kind)]
+        plain = get_args(kinds[0])[0] if get_origin(kinds[0]) is Annotated else kinds[0]
+        return "|".join(choices) or {int: "N", float: "X", str: "TEXT", Path: "FILE"}.get(plain)
 
     def checked(self, value: Any) -> Any:
         """Return a Python value converted to the option's type. Raises InvalidInput if it does not fit."""
@@ -146,7 +155,7 @@ def documented(function: Callable[..., Any]) -> dict[str, str]:
     return {name: body for names, body in plain.items() for name in names.split(", ")}
 
 
-def audit(*, one: Mapping[str, str], several: Mapping[str, str]) -> Callable[[Audit], Audit]:
+def audit(*, one: Mapping[str, str] = EMPTY, several: Mapping[str, str] = EMPTY) -> Callable[[Audit], Audit]:
     """Check the keywords of a public function, show its progress, and leave the program as it was.
 
     Wrong or missing keywords raise TypeError; all other input that the caller can correct raises InvalidInput. Its

@@ -49,7 +49,7 @@ SEPARATOR = Option(
     "The separator of the columns of a CSV (default: inferred from its first lines).",
 )
 CSV = (MISSING_TEXTS, SEPARATOR)
-OUTPUT = Option("output", Path | None, None, "Folder for audit.json, {files} and the figures.", "DIR")
+OUTPUT = Option("output", Path | None, None, "Folder for {files}.", "DIR")
 JSON = Option("json", Path | None, None, "File for the result as JSON.", "FILE")
 JUNIT = Option("junit", Path | None, None, "File for the outcome as JUnit XML, for continuous integration.", "FILE")
 GATE = Option("gate", bool, False, "Exit with a status for the outcome: 0 not rejected, 3 rejected, 4 inconclusive.")
@@ -104,6 +104,7 @@ class Command:
 
 
 COMMANDS: Mapping[str, Command] = {
+    "plan": Command("plan", "plan", (), tests=False),
     "subgroups": Command("subgroups", "worst_subgroups", (PREDICTIONS, *CSV)),
 }
 
