@@ -111,11 +111,15 @@ class Option:
 
 @dataclass(frozen=True)
 class Audited:
-    """The options of a public function; ``one`` and ``several`` name those of its columns in a file, by argument."""
+    """The options of a public function; ``one`` and ``several`` name those of its columns in a file, by argument.
+
+    The command lacks the keywords ``python``, because it states the same in another way.
+    """
 
     function: Callable[..., Any]
     one: Mapping[str, str]
     several: Mapping[str, str]
+    python: Collection[str] = ()
 
     @property
     def columns(self) -> dict[str, str]:
@@ -139,7 +143,8 @@ class Audited:
         names, docs = vars(inspect.getmodule(self.function)), documented(self.function)
         found = {}
         for one in inspect.signature(self.function).parameters.values():
-            if one.kind is one.KEYWORD_ONLY and one.name not in self.columns and one.name in docs:
+            own = one.name in docs and one.name not in (*self.columns, *self.python)
+            if one.kind is one.KEYWORD_ONLY and own:
                 hint = eval(one.annotation, names) if isinstance(one.annotation, str) else one.annotation
                 found[one.name] = Option(one.name, hint, one.default, docs[one.name])
         return found
@@ -155,7 +160,9 @@ def documented(function: Callable[..., Any]) -> dict[str, str]:
     return {name: body for names, body in plain.items() for name in names.split(", ")}
 
 
-def audit(*, one: Mapping[str, str] = EMPTY, several: Mapping[str, str] = EMPTY) -> Callable[[Audit], Audit]:
+def audit(
+    *, one: Mapping[str, str] = EMPTY, several: Mapping[str, str] = EMPTY, python: Collection[str] = ()
+) -> Callable[[Audit], Audit]:
     """Check the keywords of a public function, show its progress, and leave the program as it was.
 
     Wrong or missing keywords raise TypeError; all other input that the caller can correct raises InvalidInput. Its
@@ -163,7 +170,7 @@ def audit(*, one: Mapping[str, str] = EMPTY, several: Mapping[str, str] = EMPTY)
     """
 
     def decorate(function: Audit) -> Audit:
-        own = Audited(function, one, several)
+        own = Audited(function, one, several, python)
         signature = inspect.signature(function)
         arguments = {name: argument for argument, name in own.columns.items()}
 
