@@ -37,12 +37,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fairness_audits import metrics
-from fairness_audits.audits.compare.settings import Settings as CompareSettings
+from fairness_audits.audits.compare import compare
 from fairness_audits.audits.fliptest.settings import Settings as FlipTestSettings
 from fairness_audits.audits.join.settings import Settings as JoinSettings
 from fairness_audits.audits.loss_ratio.settings import Settings as LossRatioSettings
 from fairness_audits.audits.permutation.settings import Settings as PermutationSettings
-from fairness_audits.audits.plan.settings import Settings as PlanSettings
+from fairness_audits.audits.plan import plan
 from fairness_audits.audits.robustness_bias.settings import Settings as RobustnessSettings
 from fairness_audits.audits.subgroups import worst_subgroups
 from fairness_audits.calls import keyworded
@@ -138,98 +138,6 @@ def permutation_test(
 
     single = {"y": y, "score": score, "prediction": prediction, "cluster": cluster, "weight": weight}
     return of_arrays(single, {"group": group, "attribute": attribute}, cross, **settings)
-
-
-@keyworded(CompareSettings)
-def compare(
-    y: ArrayLike | None = None,
-    *,
-    first: ArrayLike,
-    second: ArrayLike,
-    group: ArrayLike | pd.DataFrame,
-    cross: bool = False,
-    **settings: Any,
-) -> Result:
-    r"""Test how a metric changes between two versions of a model, in each group and in the gap between groups.
-
-    .. math:: \Delta_g = f_g^{(2)} - f_g^{(1)},
-
-    .. math:: \Delta_A - \Delta_B = (f_A - f_B)^{(2)} - (f_A - f_B)^{(1)}.
-
-    Both versions predict the same rows. The tests of a change within a group are Kosinski's score test for precision
-    and negative predictive value, McNemar's exact test for other rates, DeLong's test for the AUC, and random signs for
-    means. The test of a change of a gap uses the normal approximation for precision, negative predictive value and the
-    AUC. For other metrics, it permutes the rows' changes between groups. With ``no_worse_than``, the outcome is whether
-    one-sided bounds show that no group gets worse, and no gap grows, by more than this margin.
-
-    Parameters
-    ----------
-    y : array-like (n,), optional
-        True classes: 0 and 1, or values of which ``positive`` names the positive class.
-    first, second : array-like (n,)
-        Decisions of both versions, 0 and 1 or the two values of ``y``; or scores.
-    group : array-like (n,) or data frame (n, k)
-        Groups to compare, in one or more columns.
-    cross : bool, default False
-        Compare the intersections of the columns of ``group``.
-    %(settings)s
-
-    Returns
-    -------
-    Result
-        ``to_frame()`` has a row for each gap and each group, gaps first.
-
-    Examples
-    --------
-    >>> y, group = [1] * 400, ["f", "m"] * 200
-    >>> old = [0, 1, 1, 1] * 100
-    >>> changes = compare(y, first=old, second=[1] * 400, group=group, metric="tpr", draws=199).to_frame()
-    >>> print(changes[["what", "first", "second", "rejected"]].to_string(index=False))
-         what  first  second  rejected
-    gap f - m   -0.5     0.0      True
-            f    0.5     1.0      True
-            m    1.0     1.0     False
-    """
-    from fairness_audits.inputs.columns import Columns
-
-    found = Columns({"y": y, "first": first, "second": second}, several={"group": group})
-    groups, derived = found.groups(cross)
-    named = {
-        "label": found.one("y"),
-        "versions": (found.one("first"), found.one("second")),
-        "group": groups,
-    }
-    return found.compared("compare", {**named, **settings}, derived)
-
-
-@keyworded(PlanSettings)
-def plan(**settings: Any) -> Result:
-    r"""Compute how many rows a comparison of two groups needs, or which difference it detects.
-
-    Give the gap to compute the number of rows, the number of rows to compute the gap, or both to compute the power. If
-    the groups are not too large, the power of the test of a rate by :func:`permutation_test` is exact,
-
-    .. math:: \sum_{x_A, x_B} P(x_A; m_A, f_A) \, P(x_B; m_B, f_B) \, 1[\text{rejected}].
-
-    Large groups, the AUC and means use the normal approximation.
-
-    Parameters
-    ----------
-    %(settings)s
-
-    Returns
-    -------
-    Result
-        ``facts`` has ``rows``, ``power`` and ``gap``, or ``gap_below`` and ``gap_above``.
-
-    Examples
-    --------
-    >>> plan(metric="tpr", value=0.8, gap=-0.2).facts["rows"]
-    179
-    """
-    from fairness_audits.audits.plan.result import planned
-
-    return planned(PlanSettings(**settings))
 
 
 @keyworded(LossRatioSettings)

@@ -20,7 +20,7 @@ from fairness_audits.cli.commands import CONFIG, commands, page_of
 from fairness_audits.cli.options_file import read_options
 from fairness_audits.errors import InvalidInput
 from fairness_audits.files import check_destination
-from fairness_audits.messages import listed, missing_package, option_in, shown
+from fairness_audits.messages import enumerated, listed, missing_package, option_in, shown
 from fairness_audits.options import HEAD
 from fairness_audits.progress import progress_bar
 from fairness_audits.version import __version__
@@ -98,7 +98,7 @@ def parser() -> ArgumentParser:
             allow_abbrev=False,
         )
         _add(one, CONFIG, "")
-        files = listed([page_of(name), *texts["writes"]])
+        files = enumerated(["audit.json", f"the page {page_of(name)}", *texts["writes"]])
         for title, options in command.groups.items():
             group = one.add_argument_group(title)
             for option in options:
@@ -115,7 +115,7 @@ def _add(parser: Any, option: Option, files: str) -> None:
         text += f" (default: {option.default})"
     how: dict[str, Any] = {"default": SUPPRESS, "help": text, "action": "store_true"}
     if option.hint is not bool:
-        how["metavar"] = option.metavar or "|".join(option.choices) or None
+        how["metavar"] = option.placeholder
         how["type"] = partial(_argument, hint=option.hint)
         how["action"] = "extend" if option.repeats else "store"
         how |= {"type": str, "nargs": "+"} if option.words else {}
