@@ -17,7 +17,7 @@ ROWS = pd.DataFrame({"sex": np.arange(400) % 2, "town": np.arange(400) // 2 % 2}
 DECISION = np.arange(400) // 4 % 2
 RUNS = {
     "compare": lambda: fa.compare(
-        first=DECISION, second=1 - DECISION, group=ROWS["sex"], metric="selection_rate", draws=39, no_worse_than=0.1
+        first=DECISION, second=1 - DECISION, group=ROWS["sex"], metric="selection_rate", no_worse_than=0.1
     ),
     "plan": lambda: fa.plan(value=0.5, gap=0.1),
     "subgroups": lambda: fa.worst_subgroups(ROWS, prediction=DECISION, draws=19),

@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import pkgutil
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -103,6 +103,11 @@ class Command:
         return {one.name: one for group in self.groups.values() for one in group}
 
     @property
+    def keywords(self) -> Collection[str]:
+        """Return the options that are also keywords in Python."""
+        return set(self.audit.audited.options)  # type: ignore[attr-defined]
+
+    @property
     def texts(self) -> Mapping[str, Any]:
         found: Mapping[str, Any] = texts_of(self.package)["command"]
         return found
@@ -148,6 +153,10 @@ class Declared:
     @property
     def options(self) -> dict[str, Option]:
         return {one.name: one for group in self.groups.values() for one in group}
+
+    @property
+    def keywords(self) -> Collection[str]:
+        return {one.name for _, one, _ in option_fields(self.module.Settings) if not one.metadata["command"]}
 
     @property
     def texts(self) -> Mapping[str, Any]:

@@ -5,12 +5,10 @@
 
 import csv
 from collections.abc import Iterator
-from dataclasses import MISSING
 from pathlib import Path
 
-from fairness_audits.cli.entry import audits
+from fairness_audits.cli.commands import commands
 from fairness_audits.files import written
-from fairness_audits.options import flag, option_fields
 from fairness_audits.validation import described
 
 FILE = Path(__file__).with_name("options.csv")
@@ -22,12 +20,11 @@ LOCKED = 5
 
 def computed() -> Iterator[tuple[str, ...]]:
     """Yield a row for each option of each command."""
-    for name, module in audits().items():
-        for _, one, hint in option_fields(module.Settings):
-            required = one.default is MISSING
-            default = "" if required else repr(one.default)
-            keyword = "" if one.metadata["command"] else one.name
-            yield name, flag(one.name), default, str(required), keyword, described(hint), one.metadata["doc"]
+    for name, command in commands().items():
+        for one in command.options.values():
+            default = "" if one.required else repr(one.default)
+            keyword = one.name if one.name in command.keywords else ""
+            yield name, one.flag, default, str(one.required), keyword, described(one.hint), one.doc
 
 
 def locked() -> list[tuple[str, ...]]:
