@@ -10,7 +10,7 @@ from snakemake.utils import min_version
 
 from pipeline.jobs import Run, encoded
 from pipeline.report import registry
-from pipeline.workflow import failures, isolation, references, refusals, resume, warm
+from pipeline.workflow import failures, isolation, lock, references, refusals, warm
 
 min_version("9.0")
 
@@ -23,9 +23,6 @@ logger.addFilter(
 run = Run.of(config, os.environ, Path.cwd())
 isolation.isolate(os.environ, run.root)
 if workflow.is_main_process:
-    if not workflow.output_settings.dryrun:
-        # Snakemake's lock does not name its owner.
-        resume.record(Path.cwd())
     run.find_absent(os.environ)
     run.check(workflow.resource_settings.cores, os.environ)
 run.export_tracker(os.environ, sys.argv[1:])
@@ -63,6 +60,7 @@ rule all:
 
 
 onstart:
+    lock.take(Path.cwd())
     if workflow.local_exec:
         # With a rate limit, Snakemake examines all waiting jobs after each job that ends (docs/snakemake_scheduler.md).
         workflow.scheduler.job_rate_limiter = None
