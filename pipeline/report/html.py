@@ -148,13 +148,11 @@ def page(
     studies: Sequence[Mapping[str, Any]],
     pictures: Mapping[tuple[str, str], bytes],
     environment: Mapping[str, Any],
-    failures: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the page for the indexes of the studies (see :func:`describe`).
 
     ``pictures`` holds the PNG of each figure by (study, artefact). ``environment`` has ``commit``, ``versions``,
-    ``machine`` and ``times``. ``failures`` is the account of failed jobs (:func:`pipeline.workflow.failures.account`);
-    the page opens with it. Raises ValueError if the picture of a figure is missing.
+    ``machine`` and ``times``. Raises ValueError if the picture of a figure is missing.
     """
     present = environment["versions"]
     page = template(
@@ -172,7 +170,6 @@ def page(
         formats=FORMATS,
         environment=environment,
         versions=[(what, software.described(one, present)) for what, one in versions(studies)],
-        failures=failures,
         times_total=RuleTime.of("all", environment["times"]),
     )
 
