@@ -218,7 +218,7 @@ check: test slow lint types docs
 SCALES := $(basename $(notdir $(if $(PAPER),$(wildcard conf/scale/*.yaml),$(shell grep -l '^quick: true' conf/scale/*.yaml))))
 clean:
 	rm -rf $(foreach scale,$(SCALES),data/prepared/$(scale) $(wildcard results/*/$(scale)))
-	rm -rf results/tables results/figures results/captions results/pages results/report.html results/workflow.html results/summary.txt \
+	rm -rf results/tables results/figures results/captions results/pages results/first results/report.html results/workflow.html results/summary.txt \
 	  $(if $(PAPER),results/wandb)
 	rm -rf build docs/_build docs/generated *.egg-info .pytest_cache .ruff_cache .hypothesis $(if $(RAW),data/raw)
 

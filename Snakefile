@@ -25,6 +25,7 @@ isolation.isolate(os.environ, run.root)
 if workflow.is_main_process:
     run.find_absent(os.environ)
     run.check(workflow.resource_settings.cores, os.environ)
+first = run.only_first()
 run.export_tracker(os.environ, sys.argv[1:])
 
 # Drawing uses its cores for several artefacts at a time. Each artefact uses one thread: sums do not depend on the number of cores.
@@ -54,6 +55,7 @@ rule all:
     default_target: True
     input:
         [registry.files(study) for study in run.studies],
+        expand("results/pages/{study}_first.html", study=run.first_page),
         "results/report.html",
         "results/summary.txt",
         expand("results/pages/{study}.html", study=run.studies if len(run.studies) > 1 else []),
@@ -61,9 +63,6 @@ rule all:
 
 onstart:
     lock.take(Path.cwd())
-    if workflow.local_exec:
-        # With a rate limit, Snakemake examines all waiting jobs after each job that ends (docs/snakemake_scheduler.md).
-        workflow.scheduler.job_rate_limiter = None
     warm.start_for(workflow)
 
 

@@ -61,7 +61,7 @@ def describe(
         "scale": inputs.scale,
         "claims": list(claims),
         "stamp": list(stamp.lines()),
-        "brief": _brief(stamp),
+        "brief": [*unfinished(inputs.config), *_brief(stamp)],
         "departures": departures(stamp.reductions),
         "emphatic": stamp.emphatic,
         "artefacts": [_artefact(name, made[name], names) for name in names],
@@ -75,6 +75,16 @@ def describe(
         "reference": held,
         "software": {"computed": list(map(dict, computed)), "drawn": software.installed()},
     }
+
+
+def unfinished(config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the line at the top of a study that is still being computed: its missing blocks with their data sets."""
+    places = config.get("left_out", ()) if config.get("unfinished") else ()
+    blocks: dict[str, list[str]] = {}
+    for place in places:
+        blocks.setdefault(place["block"].replace("_", " "), []).append(place["dataset"])
+    told = [f"{block} on {w.datasets_named(sorted(set(names)))}" for block, names in blocks.items()]
+    return [{"text": f"Still being computed: {'; '.join(told)}.", "emphatic": True}] if told else []
 
 
 def _brief(stamp: Stamp) -> list[dict[str, Any]]:
