@@ -234,7 +234,7 @@ def probed(model: Model, features: torch.Tensor, names: Sequence[str], kind: Out
     """
     import torch
 
-    form = replace(row_form(names), without_gradient="; --search=people needs no gradient")
+    form = replace(row_form(names), without_gradient="; search='people' needs no gradient")
     with torch.no_grad():
         output = tensor_of(model.evaluate, features, form).detach().cpu()
         check_finite(output.numpy(), range(len(output)), form)
@@ -321,7 +321,7 @@ def model_words(facts: Mapping[str, Any]) -> str:
 
 OUTPUT_CAVEATS = f"""
 read_as_probabilities: All outputs lie between 0 and 1 (and sum to 1 within {ROUNDING} if there are several), so they
-  were read as probabilities. If they are logits, use --output-kind=logits.
+  were read as probabilities. If they are logits, use output_kind='logits'.
 decision_values: The model has no probabilities, so its decision values were read as log-odds. A loss then depends on
   their scale. Calibrate the model first, for example by scikit-learn's CalibratedClassifierCV.
 regression: The model is a regression on the labels 0 and 1. It decides at 0.5. Its predictions less 0.5 were read as
@@ -346,6 +346,6 @@ def check_kind(output: torch.Tensor | Array, kind: Kind) -> None:
     if not fits:
         wanted = "in [0, 1]" if kind == "probability" else "of at most 0"
         raise InvalidInput(
-            f"--output-kind={kind}: expected values {wanted}, found {low:.4g} to {high:.4g}: these look like logits",
+            f"output_kind={kind!r}: expected values {wanted}, found {low:.4g} to {high:.4g}: these look like logits",
             option="output_kind",
         )
