@@ -181,11 +181,12 @@ def audited(
         for one, level in enumerate(levels)
     ]
     examples = examples_of(evidence, some, numbers, scale, tables.encoding, settings.examples)
-    tests = evidence.course, evidence.error_course
-    counts = {"saturated": answers.saturated, "largest_ratio": float(np.nanmax(evidence.ratio))}
+    tested = evidence.found
+    tests = tested.course, tested.error_course
+    counts = {"saturated": answers.saturated, "largest_ratio": float(np.nanmax(tested.ratio))}
     held = None if tried.engine == "people" else bounds
     facts = {
-        **measured(evidence.steps, tests, classes, counts),
+        **measured(tested.steps, tests, classes, counts),
         "search": search,
         "placebo": placebo_facts(evidence),
         "data": {
@@ -207,12 +208,12 @@ def audited(
             "range": None if bounds is None else by_feature(everyone.names, *bounds),
             "whole": [everyone.names[place] for place in people.whole],
             "outside": int(evidence.outside.sum()),
-            "pinned": pinned_share(evidence.original, evidence.comparable, metric, held),
-            "within": None if evidence.within is None else statistics(evidence.within),
+            "pinned": pinned_share(some.features, evidence.comparable, metric, held),
+            "within": None if evidence.within is None else statistics(evidence.within, -1),
         },
         "examples": plain(examples.to_dict("records")),
     }
-    return replace(result_of(facts, stated(settings), evidence.course), settings=settings)
+    return replace(result_of(facts, stated(settings), tested.course), settings=settings)
 
 
 def searched(

@@ -20,8 +20,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import fairness_audits as fa
 from fairness_audits.audits.loss_ratio.compute import pinned_share
+from fairness_audits.audits.loss_ratio.core import recorded_steps
 from fairness_audits.audits.loss_ratio.figures import figure
-from fairness_audits.audits.loss_ratio.flows import recorded_steps
 from fairness_audits.audits.loss_ratio.ratio_tests import loss_ratio_test
 from fairness_audits.errors import InvalidInput
 from fairness_audits.fair_metric import from_directions
