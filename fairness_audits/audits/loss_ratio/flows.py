@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -123,8 +122,15 @@ def gather(engine: Engine, audited: Audited) -> Evidence:
     points, everyone, box = units.inward(features), np.arange(len(features)), audited.inward(audited.bounds)
 
     def tested(bounds: Bounds | None, decide: Decide | None = None) -> LossRatio:
-        attack = partial(engine.flow, bounds=bounds, rows=everyone)
-        return along_gradient(attack, points, audited.label, plan, decide=decide, **audited.limits)
+        return along_gradient(
+            lambda plan: engine.flow(plan, bounds, everyone),
+            points,
+            audited.label,
+            plan,
+            delta=settings.delta,
+            alpha=settings.alpha,
+            decide=decide,
+        )
 
     decide = engine.decide
     found = tested(box, None if decide is None else lambda z: decide(units.outward(z)))

@@ -27,8 +27,8 @@ from fairness_audits.audits.loss_ratio.trial import (
     Trial,
     as_the_model_says,
     columns_of,
-    part_of,
     rows_of_the_search,
+    sampled,
     tables_of,
     trial_of,
 )
@@ -82,8 +82,6 @@ gain > 0: The model's balanced accuracy is {{balanced:.3f}}, no better than the 
   constant answer. Check the order of the features and of the classes ({{classes}}).
 """
 CAVEATS = f"""
-part_of_rows: This result covers only the rows of part {{part}}. Join the results of all parts for the audit of all
-  rows.
 held_out_rows: The test is valid only if the audited rows were not used to build the model.
 metric_of_audited_rows: The fair metric was learned from rows that include the audited rows, as in the published study.
 noisy_direction: About {{noise:.0f}} % of the direction learned for {{attribute}} is noise. More rows (--reference)
@@ -165,7 +163,7 @@ def audited(
     people = people_of(everyone, settings.one_hot, tables.encoding.categories)
     tried = trial_of(model, tables, settings, metric.basis.T, scale)
     chosen, values = rows_of_the_search(settings, tables, tried.engine == "people")
-    numbers, draw_of_row = part_of(settings, chosen)
+    numbers, draw_of_row = sampled(settings, chosen)
     answers = tried.of(numbers)
     count, names = answers.trial.shape[1], settings.classes
     if names is None and count > 2 and len(model.classes) == count:
@@ -192,7 +190,6 @@ def audited(
         "data": {
             "path": source.name,
             "sha256": source.sha256,
-            "part": settings.part,
             "rows": len(source.table),
             "audited": len(numbers),
             "features": list(everyone.names),
@@ -251,7 +248,7 @@ def placebo_facts(evidence: Evidence) -> dict[str, Any] | None:
 def measured(
     steps: Sequence[int], tests: Sequence[RatioTest], classes: Sequence[Entry], counts: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Return what adds up over parts: accuracies, and both tests at all ``steps`` and at the last one.
+    """Return the accuracies, and both tests at all ``steps`` and at the last one.
 
     ``classes`` has an entry for each class, with its rows and how many of them the model gets ``right``.
     """
@@ -276,10 +273,7 @@ def by_feature(names: Sequence[str], *columns: Array) -> dict[str, list[float | 
 
 
 def result_of(facts: Entry, options: Entry, course: RatioTest) -> Result:
-    """Return the result from the ``facts`` of the JSON, for rows audited together or in parts.
-
-    ``course`` is the test at each step.
-    """
+    """Return the result from the ``facts`` of the JSON; ``course`` is the test at each step."""
     found, data, model = facts["results"], facts["data"], facts["model"]
     test, balanced, trivial = found["loss_ratio"], found["balanced_accuracy"], 1 / len(found["classes"])
     whole = facts["search"]["engine"] == "people"
@@ -331,7 +325,6 @@ def conditions(facts: Mapping[str, Any]) -> dict[str, Any]:
     within, search, bounds = facts["bounds"]["within"], facts["search"], facts["bounds"]
     whole = search["engine"] == "people"
     return {
-        "part_of_rows": data["part"] and {"part": data["part"]},
         "held_out_rows": True,
         "metric_of_audited_rows": metric["source"] == "learned" and metric["path"] == data["path"],
         "noisy_direction": [
@@ -349,7 +342,6 @@ def conditions(facts: Mapping[str, Any]) -> dict[str, Any]:
         "clipped": whole and {"clip": search["clip"], "most": 1 - search["clip"]},
         "erratic": whole
         and test["rejected"]
-        and search["policy"] is not None
         and not search["policy"]["rejected"]
         and {"mean": factor(search["policy"]["S_n"]), "bound": factor(search["policy"]["T_n"])},
         "placebo": placebo_condition(facts),

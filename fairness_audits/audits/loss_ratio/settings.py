@@ -10,13 +10,12 @@ The fair metric ignores differences along sensitive directions. You give these d
 learns them from sensitive attributes (--sensitive) as the directions that separate the groups.
 """
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 from fairness_audits.options import Network, Options, Output, Precise, Reading, RowOptions, Standardize, option, source
-from fairness_audits.validation import Count, Limit, Positive, Share, Size, at_least
+from fairness_audits.validation import Count, Positive, Share, Size, at_least
 
 EXAMPLES = """\
 examples:
@@ -39,12 +38,6 @@ FILES = ("audit.json", "loss_ratio.html", "tests.csv", "examples.csv")
 WRITES = "{}, the page {}, {}, {} and the figure"
 
 
-def is_part(text: str) -> bool:
-    """Whether a text is K/N, K being one of 1 to N."""
-    found = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", text)
-    return found is not None and int(found[1]) <= int(found[2])
-
-
 class Data(RowOptions, title="data"):
     label: str = source("the column with the true class", metavar="COLUMN", python="y")
     include_sensitive: bool = source(
@@ -59,12 +52,6 @@ class Data(RowOptions, title="data"):
         "number of rows to audit, drawn at random (default: all)", None, "N"
     )
     seed: Size = option("random seed of the rows to audit, the reference rows, the placebo and the permutations", 0)
-    part: Annotated[str, Limit("such as 3/10", is_part)] | None = option(
-        "audit part K of N of these rows. The fair metric, the units and the ranges come from all rows. The "
-        "N results can be joined into the audit of all rows (join)",
-        None,
-        "K/N",
-    )
 
 
 class Metric(Options, title="fair metric (give --sensitive or --directions)"):

@@ -214,22 +214,12 @@ def rows_of_the_search(settings: Settings, tables: Tables, people: bool) -> tupl
     every = np.arange(count)
     if not (people and tables.without_reference):
         return every, every[:0]
-    if settings.part is not None:
-        raise InvalidInput(
-            "a search among whole people cannot be split into parts without reference rows",
-            option="part",
-            remedy="Drop --part, because this search is fast, or pass reference rows (--reference)",
-        )
     held = drawn(every, min(MOST_HELD_OUT, count // HELD_OUT), "loss-ratio", "reference", str(settings.seed))
     return np.setdiff1d(every, held), held
 
 
-def part_of(settings: Settings, numbers: Array) -> tuple[Array, Array]:
-    """Return the numbers of the audited rows: a sample (--points), and every N-th row of this sample (--part).
-
-    Also return the placebo's draws: the number of the draw that each row belongs to, -1 for none. A row has the same
-    draw in a part as in the audit of all rows.
-    """
+def sampled(settings: Settings, numbers: Array) -> tuple[Array, Array]:
+    """Return the numbers of the audited rows, all or a sample, and the placebo's draw of each, -1 for none."""
     if settings.points is not None and settings.points > len(numbers):
         raise InvalidInput(
             f"--points={settings.points} is more than the {len(numbers)} rows of the data: drop it to audit all rows",
@@ -238,17 +228,8 @@ def part_of(settings: Settings, numbers: Array) -> tuple[Array, Array]:
     numbers = drawn(numbers, settings.points, "loss-ratio", "points", str(settings.seed))
     (rng,) = generators("audit", "loss-ratio", "placebo", str(settings.seed), repetitions=1)
     rank = rng.permutation(len(numbers))
-    draw_of_row = np.where(rank < PLACEBO_ROWS, rank % PLACEBO_DRAWS, -1)
-    if settings.placebo == "none":
-        draw_of_row[:] = -1
-    if settings.part is None:
-        return numbers, draw_of_row
-    which, of = map(int, settings.part.split("/"))
-    if 2 * of > len(numbers):
-        raise InvalidInput(
-            f"--part={settings.part}: {len(numbers)} rows are too few for {of} parts of at least 2", option="part"
-        )
-    return numbers[which - 1 :: of], draw_of_row[which - 1 :: of]
+    attacked = (rank < PLACEBO_ROWS) & (settings.placebo != "none")
+    return numbers, np.where(attacked, rank % PLACEBO_DRAWS, -1)
 
 
 def columns_of(

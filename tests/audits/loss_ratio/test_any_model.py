@@ -338,5 +338,3 @@ def test_the_reason_of_a_function_of_frames_is_told() -> None:
         with invalid(option="directions") as raised:
             fa.loss_ratio(lambda frame: frame["merit"], X, y, directions=strange, standardize="continuous")
         assert "{" not in str(raised.value)
-    with invalid(option="results"):
-        fa.join([None])  # type: ignore[list-item]

@@ -1,6 +1,7 @@
 """The core of the loss-ratio audit, on arrays."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,10 +10,11 @@ from fairness_audits.attacks.gradient_flow import Flow, Plan, gradient_flow
 from fairness_audits.audits.loss_ratio.core import LossRatio, along_gradient, along_random_directions
 from fairness_audits.audits.loss_ratio.ratio_tests import loss_ratio_test
 from fairness_audits.fair_metric import from_directions
+from fairness_audits.models import mlp
 from fairness_audits.values import Array
 from tests.attacks.builders import network
 
-LIMITS = {"delta": 1.25, "alpha": 0.05}
+LIMITS: dict[str, Any] = {"delta": 1.25, "alpha": 0.05}
 PLAN = Plan(from_directions(np.array([[1.0, 0, 0, 0]])), 50.0, np.full(60, 0.01), [20, 60])
 
 
@@ -22,15 +24,11 @@ def rows() -> tuple[Array, Array]:
 
 
 def flow(x: Array, y: Array, plan: Plan) -> Flow:
-    from fairness_audits.models import mlp
-
     parameters = {name: values[0] for name, values in network(1, d=4, hidden=6).items()}
     return gradient_flow(lambda z: mlp.loss_and_gradient(parameters, z, y), x, plan)
 
 
 def decide(x: Array) -> Array:
-    from fairness_audits.models import mlp
-
     parameters = {name: values[0] for name, values in network(1, d=4, hidden=6).items()}
     return (mlp.loss_and_gradient(parameters, x, np.ones(len(x), int))[0] < np.log(2)).astype(int)
 
