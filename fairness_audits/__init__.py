@@ -295,10 +295,10 @@ def loss_ratio(
 
     .. math:: H_0 : E[\ell(f(\Phi(x)), y) / \ell(f(x), y)] \le \delta,
 
-    where :math:`\Phi(x)` is a comparable individual whom the model treats worse. For a smooth model, it is the end of a
-    gradient flow of the loss, with a penalty on all differences except the sensitive ones. For a model whose outputs
-    jump, such as trees, it is the person with the highest loss among people who differ only in columns that the
-    fair metric permits to change.
+    where :math:`\Phi(x)` is a comparable individual whom the model treats worse. For a torch network, and for a linear
+    model or network of scikit-learn, it is the end of a gradient flow of the loss, with a penalty on all differences
+    except the sensitive ones. For any other model, such as trees, it is the person with the highest loss among people
+    who differ only in columns that the fair metric permits to change.
 
     Source: Maity et al., "Statistical inference for individual fairness", ICLR 2021.
 

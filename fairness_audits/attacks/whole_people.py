@@ -1,4 +1,4 @@
-"""The unfair map for models with jumps: the worst of the similar people under a fair metric.
+"""The unfair map for models without a gradient: the worst of the similar people under a fair metric.
 
 A model of trees has no gradient to follow, and points between people have no meaning for it. Instead, one or two
 columns of a row take values of other rows. Candidates come from reference rows that are not audited. The map is

@@ -228,13 +228,12 @@ def clipped_loss(probability: Array) -> Array:
     return -np.log(np.clip(probability, CLIP, 1 - CLIP))
 
 
-def recorded_steps(steps: int, hold: int = 1) -> tuple[int, ...]:
-    """Return at most RECORDED multiples of ``hold``, evenly spread on a logarithmic scale, and the last step.
+def recorded_steps(steps: int) -> tuple[int, ...]:
+    """Return at most RECORDED steps, evenly spread on a logarithmic scale, and the last one.
 
     Examples
     --------
-    >>> recorded_steps(3), recorded_steps(25, 10)
-    ((1, 2, 3), (10, 20, 25))
+    >>> recorded_steps(3)
+    (1, 2, 3)
     """
-    spread = {min(steps, max(hold, hold * round(step / hold))) for step in np.geomspace(1, steps, RECORDED)}
-    return tuple(sorted(spread | {steps}))
+    return tuple(sorted({round(step) for step in np.geomspace(1, steps, RECORDED)}))

@@ -1,4 +1,4 @@
-"""The evidence of a flow up the loss, by gradients of a torch network or by finite differences of any smooth model."""
+"""The evidence of a flow up the loss, by gradients of a torch network or in closed form."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairness_audits.attacks.difference_flow import WIDTH, difference_flow
-from fairness_audits.attacks.gradient_flow import Bounds, Flow, Plan, step_schedule
+from fairness_audits.attacks.gradient_flow import (
+    BLOCK_ROWS,
+    Bounds,
+    Flow,
+    LossAndGradient,
+    Plan,
+    gradient_flow_in_blocks,
+    step_schedule,
+)
 from fairness_audits.audits.loss_ratio.compute import Audited, Evidence
 from fairness_audits.audits.loss_ratio.core import (
     Decide,
@@ -20,17 +27,13 @@ from fairness_audits.audits.loss_ratio.core import (
 )
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.probe import Answers
+from fairness_audits.models.layers import Layers
 from fairness_audits.progress import progress_bar
 from fairness_audits.seeds import generators
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
     import torch
-
-GRADIENTS = 50
-"""Number of gradients in a flow by differences."""
-SINGLE_WIDTH = 1e-2
-"""Difference step for probabilities in single precision, in the units of the audit."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +42,12 @@ class Engine:
 
     ``flow`` takes a plan, bounds in the units of the audit or None, and row numbers (m,), and moves these rows.
     ``loss`` maps points (n, d) of all rows, in the columns' own units, to losses (n,). ``decide`` maps them to classes
-    (n,); it is None if errors follow from the loss. ``hold`` is the number of steps for which a gradient is held.
+    (n,); it is None if errors follow from the loss.
     """
 
     flow: Callable[[Plan, Bounds | None, Array], Flow]
     loss: Callable[[Array], Array]
     decide: Decide | None = None
-    hold: int = 1
 
 
 def by_gradient(scores: Callable[[torch.Tensor], torch.Tensor], audited: Audited, device: str, classes: int) -> Engine:
@@ -86,28 +88,26 @@ def by_gradient(scores: Callable[[torch.Tensor], torch.Tensor], audited: Audited
     return Engine(flow, loss, decide if classes > 2 else None)
 
 
-def by_differences(answers: Answers, audited: Audited) -> Engine:
-    """Return the engine of a smooth model without a gradient, which uses finite differences of its loss."""
-    label, units, steps = audited.label, audited.units, audited.settings.steps
-    points = units.inward(audited.features)
-    hold = -(-steps // GRADIENTS)
+def by_layers(layers: Layers, answers: Answers, audited: Audited) -> Engine:
+    """Return the engine of a linear model or network of scikit-learn, whose gradient has a closed form."""
+    label, units = audited.label, audited.units
+    points, inside = units.inward(audited.features), layers.after(np.diag(units.scale), units.shift)
 
     def flow(plan: Plan, bounds: Bounds | None, rows: Array) -> Flow:
-        d, k = plan.metric.basis.shape
-        gradients = -(-steps // hold)
-        with progress_bar("following differences", gradients * (2 * k + 1) + -(-gradients // 5) * d + 1) as step:
+        own = label[rows]
+        with progress_bar("following the gradient", -(-len(rows) // BLOCK_ROWS) * (len(plan.step_sizes) + 1)) as step:
 
-            def loss(z: Array) -> Array:
-                step()
-                # A row whose loss was infinite has no finite point any more, and models refuse such input.
-                finite = np.isfinite(z).all(axis=1)
-                at = units.outward(np.where(finite[:, None], z, points[rows]))
-                return np.where(finite, answers.loss(at, label[rows]), np.nan)
+            def hook(block: slice) -> LossAndGradient:
+                def evaluate(z: Array) -> tuple[Array, Array]:
+                    step()
+                    return inside.loss_and_gradient(z, own[block])
 
-            width = SINGLE_WIDTH if answers.single else WIDTH
-            return difference_flow(loss, points[rows], plan, hold, bounds, width)
+                return evaluate
 
-    return Engine(flow, lambda x: answers.loss(x, label), answers.decisions, hold)
+            return gradient_flow_in_blocks(hook, points[rows], plan, BLOCK_ROWS, bounds)
+
+    # A tuned threshold decides about errors, so they do not follow from the loss.
+    return Engine(flow, lambda x: layers.loss_and_gradient(x, label)[0], answers.decisions)
 
 
 def gather(engine: Engine, audited: Audited) -> Evidence:
@@ -118,7 +118,7 @@ def gather(engine: Engine, audited: Audited) -> Evidence:
     """
     features, units, settings = audited.features, audited.units, audited.settings
     schedule = step_schedule("constant", settings.step_size, 0.0, settings.steps)
-    plan = Plan(audited.metric, settings.regularization, schedule, recorded_steps(settings.steps, engine.hold))
+    plan = Plan(audited.metric, settings.regularization, schedule, recorded_steps(settings.steps))
     points, everyone, box = units.inward(features), np.arange(len(features)), audited.inward(audited.bounds)
 
     def tested(bounds: Bounds | None, decide: Decide | None = None) -> LossRatio:

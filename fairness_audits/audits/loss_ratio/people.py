@@ -1,4 +1,4 @@
-"""The evidence of a search among whole people, for models whose outputs jump."""
+"""The evidence of a search among whole people, for models without a gradient."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -18,7 +18,7 @@ from fairness_audits.audits.loss_ratio.compute import (
     people_of,
     pinned_share,
 )
-from fairness_audits.audits.loss_ratio.flows import by_differences, by_gradient, gather
+from fairness_audits.audits.loss_ratio.flows import by_gradient, by_layers, gather
 from fairness_audits.audits.loss_ratio.people import by_people
 from fairness_audits.audits.loss_ratio.ratio_tests import RatioTest
 from fairness_audits.audits.loss_ratio.settings import Settings
@@ -33,10 +33,10 @@ from fairness_audits.audits.loss_ratio.trial import (
     trial_of,
 )
 from fairness_audits.errors import InvalidInput
+from fairness_audits.inputs.closed_form import is_layered
 from fairness_audits.inputs.model import Model, load_model, no_gradient
 from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.probe import (
-    JUMPING,
     OUTPUT_CAVEATS,
     Answers,
     Scores,
@@ -116,7 +116,6 @@ SHOWN_LOADINGS = SHOWN_EXAMPLES = 5
 Entry = Mapping[str, Any]
 ENGINES = {
     "gradient": "along the gradient of the loss",
-    "differences": "along finite differences of the loss",
     "people": "among whole people",
 }
 TESTS = {"loss_ratio": "loss ratio", "error_rate_ratio": "error-rate ratio"}
@@ -152,7 +151,8 @@ def audited(
     settings: Settings, source: Source, model: Model, directions: Array | None = None, reference: Source | None = None
 ) -> Result:
     """Get the metric, from the ``directions`` or by learning it, and try the model, search and test."""
-    if settings.search == "gradient" and model.kind in ("estimator", "onnx", "quantised"):
+    without = model.kind in ("onnx", "quantised") or (model.kind == "estimator" and not is_layered(model.fitted))
+    if settings.search == "gradient" and without:
         raise no_gradient(model, "drop --search: the audit then chooses a search without gradients")
     settings, model = as_the_model_says(settings, source, model)
     tables = tables_of(settings, source, model, reference)
@@ -161,7 +161,7 @@ def audited(
     scale = units(everyone.features, everyone.names, settings.standardize)
     metric, alike = fair_metric(settings.directions, tables.known, tables.reference, directions, scale, settings.seed)
     people = people_of(everyone, settings.one_hot, tables.encoding.categories)
-    tried = trial_of(model, tables, settings, metric.basis.T, scale)
+    tried = trial_of(model, tables, settings)
     chosen, values = rows_of_the_search(settings, tables, tried.engine == "people")
     numbers, draw_of_row = sampled(settings, chosen)
     answers = tried.of(numbers)
@@ -181,7 +181,8 @@ def audited(
     examples = examples_of(evidence, some, numbers, scale, tables.encoding, settings.examples)
     tested = evidence.found
     tests = tested.course, tested.error_course
-    counts = {"saturated": answers.saturated, "largest_ratio": float(np.nanmax(tested.ratio))}
+    saturated = answers.saturated if tried.layers is None else 0
+    counts = {"saturated": saturated, "largest_ratio": float(np.nanmax(tested.ratio))}
     held = None if tried.engine == "people" else bounds
     facts = {
         **measured(tested.steps, tests, classes, counts),
@@ -220,11 +221,13 @@ def searched(
 
     Without reference rows, a search among people takes the values of the rows with the numbers ``values``.
     """
-    found: dict[str, Any] = {"engine": tried.engine, "jumps": tried.jumps}
     if isinstance(answers, Scores):
-        return gather(by_gradient(answers.evaluate, rows, tried.device, answers.trial.shape[1]), rows), found
-    if tried.engine == "differences":
-        return gather(by_differences(answers, rows), rows), found
+        engine = by_gradient(answers.evaluate, rows, tried.device, answers.trial.shape[1])
+        return gather(engine, rows), {"engine": "gradient", "gradient": "torch"}
+    if tried.layers is not None:
+        engine = by_layers(tried.layers, answers, rows)
+        return gather(engine, rows), {"engine": "gradient", "gradient": "closed form"}
+    found: dict[str, Any] = {"engine": "people", "categories": list(tables.encoding.levels)}
     known = tables.everyone.features[values] if tables.without_reference else tables.known.features
     columns = columns_of(tables.everyone.names, tables.encoding, rows.people, rows.settings.one_hot)
     whole = by_people(answers, rows, known, columns, unfounded)
@@ -304,7 +307,7 @@ def result_of(facts: Entry, options: Entry, course: RatioTest) -> Result:
             "tests": pd.DataFrame([{"test": name, **found[name]} for name in TESTS]),
             **({"examples": pd.DataFrame(facts["examples"])} if facts["examples"] else {}),
         },
-        libraries=("numpy", "torch") if facts["search"]["engine"] == "gradient" else ("numpy",),
+        libraries=("numpy", "torch") if facts["search"].get("gradient") == "torch" else ("numpy",),
     )
     return replace(made, brief=brief(facts, options["delta"], options["alpha"], made.verdict, beside_placebo(facts)))
 
@@ -447,7 +450,7 @@ def _search(found: Entry, chosen: str) -> str:
     """Say where the audit searched, and why if it chose the search among people itself."""
     if chosen != "auto" or found["engine"] != "people":
         return ENGINES[found["engine"]]
-    reason = "the model's outputs jump" if found["jumps"] >= JUMPING else "the model takes categories"
+    reason = "the model takes categories" if found["categories"] else "the model has no gradient"
     return f"{ENGINES['people']}, because {reason}"
 
 

@@ -1,8 +1,8 @@
 """Loss ratio: does the model treat comparable individuals alike?
 
 For each audited row, the audit searches for a comparable individual that the model treats worse. A fair metric defines
-which individuals are comparable. For a smooth model, the search follows the gradient of the row's loss; for a model
-whose outputs jump, such as trees, it changes one or two columns to values that occur in the data. The audit tests the
+which individuals are comparable. For a model with a gradient, the search follows the gradient of the row's loss; for
+any other model, such as trees, it changes one or two columns to values that occur in the data. The audit tests the
 null hypothesis that the loss on the comparable individual is on average at most --delta times the row's own loss. It
 also tests the ratio of error rates.
 
@@ -70,10 +70,10 @@ class Metric(Options, title="fair metric (give --sensitive or --directions)"):
 
 
 class Search(Options, title="search"):
-    search: Literal["auto", "gradient", "differences", "people"] = option(
-        "how the audit searches for comparable individuals. gradient: along the gradient of a torch network; "
-        "differences: along finite differences of any smooth model; people: one or two columns take values of other "
-        "people, for models whose outputs jump; auto: the first of these that works in a trial (default: auto)",
+    search: Literal["auto", "gradient", "people"] = option(
+        "how the audit searches for comparable individuals. gradient: along the gradient of a torch network, or of a "
+        "linear model or network of scikit-learn; people: one or two columns take values of other people, for all "
+        "other models; auto: the first of these that works in a trial (default: auto)",
         "auto",
     )
     reference: Path | None = source(
