@@ -1,7 +1,6 @@
 """The evidence of a search among whole people, for models without a gradient."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,22 +24,10 @@ from fairness_audits.seeds import generators
 from fairness_audits.values import Array
 
 
-@dataclass(frozen=True)
-class Found:
-    """The evidence of the search, its description for the JSON, and the test of the policy.
-
-    The policy is a single move for each label and present value.
-    """
-
-    evidence: Evidence
-    facts: Mapping[str, Any]
-    policy: RatioTest
-
-
 def by_people(
     answers: Answers, audited: Audited, reference: Array, columns: Mapping[str, Column], unfounded: str
-) -> Found:
-    """Search for the worst person for each row among the people whom the metric treats as alike.
+) -> tuple[Evidence, RatioTest, dict[str, Any]]:
+    """Return the evidence of a search among people, the test of its policy, and its description for the JSON.
 
     Candidates have values of the ``reference`` (m, d), which are other rows. ``columns`` are the features of each
     column by its name. ``unfounded`` says why the sensitive directions may be noise; it is empty if the rows show that
@@ -109,7 +96,7 @@ def by_people(
         "permitted": [names[place] for place in permitted.permitted],
         "least_share": settings.least_share,
     }
-    return Found(evidence, facts, found.policy)
+    return evidence, found.policy, facts
 
 
 def _too_rare(columns: Sequence[str], rows: int, settings: Settings) -> InvalidInput:

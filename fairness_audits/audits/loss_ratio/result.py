@@ -230,11 +230,11 @@ def searched(
     found: dict[str, Any] = {"engine": "people", "categories": list(tables.encoding.levels)}
     known = tables.everyone.features[values] if tables.without_reference else tables.known.features
     columns = columns_of(tables.everyone.names, tables.encoding, rows.people, rows.settings.one_hot)
-    whole = by_people(answers, rows, known, columns, unfounded)
+    evidence, policy, about = by_people(answers, rows, known, columns, unfounded)
     origin = {"path": tables.reference.name, "rows": len(known), "held_out": tables.without_reference}
-    found |= {**whole.facts, "policy": statistics(whole.policy), "reference": origin}
+    found |= {**about, "policy": statistics(policy), "reference": origin}
     found["reference_sha256"] = hashlib.sha256(np.ascontiguousarray(known).tobytes()).hexdigest()
-    return whole.evidence, found
+    return evidence, found
 
 
 def placebo_facts(evidence: Evidence) -> dict[str, Any] | None:
