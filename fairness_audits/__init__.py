@@ -2,7 +2,7 @@
 
 The audits are :func:`permutation_test`, :func:`fliptest`, :func:`loss_ratio` and :func:`robustness_bias`. Permutation
 tests also compare two versions of a model (:func:`compare`), search for the worst subgroups (:func:`worst_subgroups`)
-and plan a comparison (:func:`plan`). :func:`join` combines loss-ratio audits of parts of the rows.
+and plan a comparison (:func:`plan`).
 
 >>> import fairness_audits as fa
 >>> y = [0, 1, 0, 1] * 50
@@ -39,7 +39,6 @@ from typing import TYPE_CHECKING, Any
 from fairness_audits import metrics
 from fairness_audits.audits.compare import compare
 from fairness_audits.audits.fliptest.settings import Settings as FlipTestSettings
-from fairness_audits.audits.join.settings import Settings as JoinSettings
 from fairness_audits.audits.loss_ratio.settings import Settings as LossRatioSettings
 from fairness_audits.audits.permutation.settings import Settings as PermutationSettings
 from fairness_audits.audits.plan import plan
@@ -51,9 +50,6 @@ from fairness_audits.results.result import Result
 from fairness_audits.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
     import pandas as pd
     from numpy.typing import ArrayLike
 
@@ -63,7 +59,6 @@ __all__ = [
     "__version__",
     "compare",
     "fliptest",
-    "join",
     "loss_ratio",
     "metrics",
     "permutation_test",
@@ -155,10 +150,10 @@ def loss_ratio(
 
     .. math:: H_0 : E[\ell(f(\Phi(x)), y) / \ell(f(x), y)] \le \delta,
 
-    where :math:`\Phi(x)` is a comparable individual whom the model treats worse. For a smooth model, it is the end of a
-    gradient flow of the loss, with a penalty on all differences except the sensitive ones. For a model whose outputs
-    jump, such as trees, it is the person with the highest loss among people who differ only in columns that the
-    fair metric permits to change.
+    where :math:`\Phi(x)` is a comparable individual whom the model treats worse. For a torch network, and for a linear
+    model or network of scikit-learn, it is the end of a gradient flow of the loss, with a penalty on all differences
+    except the sensitive ones. For any other model, such as trees, it is the person with the highest loss among people
+    who differ only in columns that the fair metric permits to change.
 
     Source: Maity et al., "Statistical inference for individual fairness", ICLR 2021.
 
@@ -216,48 +211,6 @@ def loss_ratio(
 
         others["reference"] = Source("reference", Columns({}, {}, X=reference).frame())
     return columns.audited("loss_ratio", "X", model, options, **others)
-
-
-@keyworded(JoinSettings, told=LossRatioSettings)
-def join(results: Iterable[Result | Mapping[str, Any] | str | Path]) -> Result:
-    r"""Combine loss-ratio audits of parts of the rows into one audit of all rows.
-
-    .. math:: n = \sum n_p, \qquad n S = \sum n_p S_p,
-
-    .. math:: (n - 1) V^2 = \sum (n_p - 1) V_p^2 + \sum n_p (S_p - S)^2.
-
-    Counts of errors add up. The joined tests equal those of one audit of all rows except for rounding.
-
-    Source: Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance".
-
-    Parameters
-    ----------
-    results : list of Result, dict, or path
-        Audits by :func:`loss_ratio` of every ``part`` of the same rows: results, their ``to_dict()``, JSON files, or
-        saved folders.
-
-    Returns
-    -------
-    Result
-        ``to_frame()`` has both tests. ``to_frame("examples")`` has the most unfair examples.
-
-    Examples
-    --------
-    >>> import numpy as np, torch
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 2))
-    >>> y = (X.sum(axis=1) + rng.logistic(size=200) > 0).astype(int)
-    >>> weight = torch.ones(2, dtype=torch.float64)
-    >>> call = {"model": lambda x: x @ weight, "X": X, "y": y, "directions": [1, 0], "steps": 200}
-    >>> whole = loss_ratio(**call)
-    >>> joined = join(loss_ratio(**call, part=part) for part in ("1/2", "2/2"))
-    >>> T_n = [result.to_frame()["T_n"][0] for result in (whole, joined)]
-    >>> bool(np.isclose(*T_n, rtol=1e-12))
-    True
-    """
-    from fairness_audits.audits.join.result import joined
-
-    return joined(results)
 
 
 @keyworded(FlipTestSettings)

@@ -445,9 +445,8 @@ RESULTS: dict[str, Callable[[], fa.Result]] = {
     "fliptest": lambda: fliptest(smooth(), reverse=True),
     "robustness": lambda: robustness(lambda x: scores(smooth(), x), attack=["deepfool", "fmn"]),
     "permutation": lambda: permutation(metric=["tpr", "fpr"]),
-    "join": lambda: fa.join(loss_ratio(smooth(), part=part) for part in ("1/2", "2/2")),
 }
-"""One result of each audit, and one joined."""
+"""One result of each audit."""
 
 
 @functools.cache
