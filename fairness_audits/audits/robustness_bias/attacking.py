@@ -43,6 +43,7 @@ from fairness_audits.messages import advised, listed
 from fairness_audits.progress import track
 from fairness_audits.values import Array
 
+DEFAULT = "deepfool"
 OURS = ("execution", "seed", "rows", "channel_scale")
 """Arguments of the attacks that the audit sets itself."""
 CERTIFIED_TOGETHER = 16
@@ -60,7 +61,7 @@ def chosen_attacks(options: Settings) -> list[Chosen]:
     Raises InvalidInput if a setting does not exist, is not a number, or belongs to an attack that was not requested.
     """
     every: dict[str, dict[str, Any]] = {}
-    for name in dict.fromkeys(options.attack):
+    for name in dict.fromkeys(options.attack or (DEFAULT,)):
         parameters = [] if name == EXACT else inspect.signature(attack_function(name)).parameters.values()
         own = [one for one in parameters if one.kind is one.KEYWORD_ONLY and one.name not in OURS]
         every[name] = {one.name: one.default for one in own}

@@ -176,7 +176,8 @@ def test_the_audit_of_a_model_prints_what_the_core_measures_of_its_distances() -
         {"hand": rng.choice(["left", "right"], 120), "eye": rng.choice(["blue", "brown", "grey"], 120)}
     )
     model = LogisticRegression().fit(rows, y)
-    result = fa.robustness_bias(model, rows, y, groups=groups, bootstraps=100, permutations=99, alpha=0.1)
+    call: dict[str, Any] = {"attack": "exact", "bootstraps": 100, "permutations": 99, "alpha": 0.1}
+    result = fa.robustness_bias(model, rows, y, groups=groups, **call)
     points, table = result.tables["distances"], result.tables["groups"]
     parts = [Partition(name, tuple(sorted(set(points[name]))), pd.Categorical(points[name]).codes) for name in groups]
     (stream,) = generators("audit", "robustness", "sigma", "0", repetitions=1)
