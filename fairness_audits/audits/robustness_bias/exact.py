@@ -6,6 +6,7 @@ The caller says that a model has exact distances. A model whose scores or decisi
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -57,16 +58,11 @@ def refused(trial: Trial, why: str) -> InvalidInput:
 
 def formula_of(trial: Trial) -> Formula:
     """Return what the model computes as a formula. Raises InvalidInput if it has none with exact distances."""
-    try:
+    with suppress(ValueError):  # of a model that does not accept other values
         formula = read(trial)
-        agrees = formula is not None and agree(trial, formula)
-    except ValueError as error:  # of a model that does not accept other values
-        raise refused(trial, f"it does not accept other values ({error})") from error
-    if formula is None:
-        raise refused(trial, "its columns, its size or the metric do not allow them")
-    if not agrees:
-        raise refused(trial, "its scores or decisions are others than those of its coefficients, leaves or weights")
-    return formula
+        if formula is not None and agree(trial, formula):
+            return formula
+    raise refused(trial, "it decides or scores otherwise than such a model")
 
 
 def read(trial: Trial) -> Formula | None:

@@ -17,7 +17,7 @@ from fairness_audits.attacks.relu_distance import relu_distance
 from fairness_audits.audits.loss_ratio.trial import as_the_model_says
 from fairness_audits.audits.robustness_bias.distances import EXACT
 from fairness_audits.audits.robustness_bias.exact import Plane, formula_of, refused
-from fairness_audits.audits.robustness_bias.measured import FAIR, Chosen, Examined, Measured, Unit, measured
+from fairness_audits.audits.robustness_bias.measured import FAIR, Chosen, Examined, Unit
 from fairness_audits.audits.robustness_bias.points import Points, Subjects, check_sizes, compared, partition_of, sampled
 from fairness_audits.audits.robustness_bias.settings import Attacks, Images, Input, OfRows, Settings, Shape, refuse
 from fairness_audits.audits.robustness_bias.table_trial import Trial, tried
@@ -51,7 +51,7 @@ def examined(settings: Settings, source: Source, model: Model, directions: Array
         raise InvalidInput(problem, option="group", remedy="Name their columns with --group")
     own = OfRows(**settings.some(*(one.name for _, one, _ in option_fields(OfRows))))
     settings, model = as_the_model_says(settings, source, model)
-    groups = compared(source, settings, None)
+    groups = compared(source, settings.group, settings.label)
     trial = tried(settings, source, model, directions, groups)
     settings, model = as_the_model_says(settings, source, trial.model)
     answers, changes = trial.answers, trial.changes
@@ -61,18 +61,18 @@ def examined(settings: Settings, source: Source, model: Model, directions: Array
         names = settings.classes or (levels if levels and len(levels) == count > 2 else None)
         label, levels = classes_of(source, settings.label, count, names, settings.positive)
     partitions = tuple(partition_of(source.table[name]) for name in groups)
-    points = sampled(Points(None, np.arange(len(source.table)), label, partitions), settings)
+    points = sampled(Points(None, np.arange(len(source.table)), label, partitions), settings.points, settings.seed)
     check_sizes(points, settings.min_group)
     some = replace(answers, trial=answers.trial[points.rows], prediction=answers.prediction[points.rows], saturated=0)
     subjects = Subjects(points, some)
-    chosen, distance, evaluations = distances(trial, points.rows[subjects.correct], settings)
+    rows, exact = points.rows[subjects.correct], settings.attack is not None
+    chosen, distance, evaluations = distances(trial, rows, exact, Computing.of(settings), settings.seed)
     every = np.full(len(points.rows), np.nan)
     every[subjects.correct] = np.where(np.isfinite(distance), distance, np.nan)
     unit = Unit("row", "L2" if changes.plain else FAIR, "standard deviations")
-    result = measured(chosen, every, None, subjects, own, unit)
     return Examined(
         subjects=subjects,
-        attacks=[result],
+        distances=[(chosen, every)],
         unit=unit,
         place=source.name,
         shape=f"{len(trial.everyone.names)} features",
@@ -83,22 +83,22 @@ def examined(settings: Settings, source: Source, model: Model, directions: Array
         },
         model={**model_facts(model, some), "classes": count, "evaluations": evaluations},
         conditions={
-            **conditions(trial, result),
+            **conditions(trial, chosen),
             **trial.source.notes,
-            "no_change": subjects.failures(result.bias.failed),
+            "no_change": subjects.failures(every),
         },
         libraries=("numpy", "torch") if model.kind == "network" else ("numpy",),
         settings=own,
     )
 
 
-def conditions(trial: Trial, result: Measured) -> dict[str, Any]:
+def conditions(trial: Trial, chosen: Chosen) -> dict[str, Any]:
     """Return the conditions of the caveats that only rows have."""
     facts, alike = trial.facts, trial.metric
     switches, fixed = (listed(facts[key], SHOWN) for key in ("switches", "fixed"))
     return {
-        "upper_bounds": result.chosen.bound == "upper" and {"attacks": f"the {result.chosen.name}", "more": ""},
-        "closer_is_not_worse": {"units": result.unit.many, "why": "the spread of their numbers"},
+        "upper_bounds": chosen.bound == "upper" and {"attacks": f"the {chosen.name}", "more": ""},
+        "closer_is_not_worse": {"units": "rows", "why": "the spread of their numbers"},
         "changes": {
             "switched": f" ({switches})" if switches else "",
             "fixed": f" Constant columns do not change: {fixed}." if fixed else "",
@@ -107,13 +107,13 @@ def conditions(trial: Trial, result: Measured) -> dict[str, Any]:
     }
 
 
-def distances(trial: Trial, numbers: Array, settings: Settings) -> tuple[Chosen, Array, int]:
+def distances(trial: Trial, numbers: Array, exact: bool, computing: Computing, seed: int) -> tuple[Chosen, Array, int]:
     """Return the method, the distances of rows with these ``numbers``, and its evaluations of the model.
 
-    Distances are exact if the settings say so, and otherwise upper bounds by a search.
+    Distances are ``exact``, or else upper bounds by a search.
     """
     z, own, changes = trial.z[numbers], trial.answers.prediction[numbers], trial.changes
-    formula = None if settings.attack is None else formula_of(trial)
+    formula = formula_of(trial) if exact else None
     if isinstance(formula, Plane):
         return Chosen(EXACT, {}), plane_distance(*formula, z, own, changes), 0
     if isinstance(formula, Boxes):
@@ -125,15 +125,15 @@ def distances(trial: Trial, numbers: Array, settings: Settings) -> tuple[Chosen,
         there = np.where(points == z[rows], features[rows], trial.units.outward(points))
         return trial.answers.decisions(there)
 
-    some = drawn(np.arange(len(trial.z)), REFERENCE, "robustness", "reference", str(settings.seed))
+    some = drawn(np.arange(len(trial.z)), REFERENCE, "robustness", "reference", str(seed))
     starts = nearest_rows(trial.z[some], trial.answers.prediction[some], z, own, changes)
     if (
         trial.model.kind == "network"
         and not trial.encoding.levels
-        and (attacked := along_gradients(trial, z, own, Computing.of(settings))) is not None
+        and (attacked := along_gradients(trial, z, own, computing)) is not None
     ):
         starts = np.concatenate([attacked[:, None], starts], axis=1)
-    (rng,) = generators("audit", "robustness", SEARCH, str(settings.seed), repetitions=1)
+    (rng,) = generators("audit", "robustness", SEARCH, str(seed), repetitions=1)
     found = nearest_decisions(decide, z, own, starts, trial.z[some], changes, rng)
     if formula is None:
         return Chosen(SEARCH, {}), found.length, found.evaluations

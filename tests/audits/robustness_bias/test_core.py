@@ -11,11 +11,12 @@ from sklearn.linear_model import LogisticRegression
 import fairness_audits as fa
 from fairness_audits.audits.inference import Precision
 from fairness_audits.audits.robustness_bias.core import COUNTS, MEASURES, Levels, RobustnessBias, robustness_bias
-from fairness_audits.audits.robustness_bias.measures import Partition, comparisons, elements
+from fairness_audits.audits.robustness_bias.measures import Partition
 from fairness_audits.errors import InvalidInput
 from fairness_audits.seeds import generators
 from fairness_audits.values import Array
 from pipeline.audits.robustness_bias import partitions_of, rows_of
+from pipeline.report.robustness_bias.study import comparisons, elements
 from tests.builders import image_dataset
 
 PRECISION = Precision(alpha=0.1, bootstraps=100, permutations=99)
