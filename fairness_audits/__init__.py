@@ -336,11 +336,11 @@ def robustness_bias(
     >>> result.outcome, result.verdict.facts["closer"]
     ('rejected', [{'partition': 'dark', 'level': 'True'}])
 
-    Rows under a linear model, for which distances are exact:
+    Rows under a linear model, whose exact distances have a closed form:
 
     >>> a, b = np.where(dark, 1, 2) * rng.normal(size=200), rng.normal(size=200)
     >>> rows = pd.DataFrame({"a": a, "b": b})
-    >>> result = robustness_bias(lambda frame: frame["a"] + frame["b"] / 9, rows, groups=groups)
+    >>> result = robustness_bias(lambda frame: frame["a"] + frame["b"] / 9, rows, groups=groups, attack="exact")
     >>> result.outcome, result.facts["results"][0]["bound"]
     ('rejected', 'exact')
     """
