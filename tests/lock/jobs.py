@@ -63,9 +63,10 @@ def received(run: Run) -> Iterator[tuple[str, str, Any]]:
             "inputs": {option: list(paths) for option, paths in job.inputs.items()},
             "section": json.loads(job.config),
             "threads": job.threads,
-            "requests": [run.requested(job.stage, wildcards, attempt) for attempt in (1, 2)],
         }
         yield job.stage, of, values
+        requests = [run.requested(job.stage, wildcards, attempt) for attempt in (1, 2)]
+        yield f"{job.stage} requests", of, [job.output, requests]
     for study in (*run.studies, *run.sweeps):
         names_of = {"scale": run.scale, "study": study}
         rules = ("collect", "draw", "sweep", "report")
