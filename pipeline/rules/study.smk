@@ -5,7 +5,7 @@ rule collect:
     message:
         "collect {wildcards.study}"
     input:
-        audits=lambda w: run.files("audit", w.study),
+        audits=lambda w: run.made(w.study),
     output:
         rows="results/rows/{scale}/{study}.parquet",
     params:
@@ -38,8 +38,7 @@ for study in run.declared:
         input:
             rows=f"results/rows/{run.scale}/{{study}}.parquet",
             datasets=lambda w: run.files("prepare", w.study),
-            audits=lambda w: run.files("audit", w.study),
-            classifiers=lambda w: run.files("train", w.study),
+            audits=lambda w: run.made(w.study),
             published=published,
             reference=lambda w: references.files(run, w.study),
         output:
@@ -50,6 +49,8 @@ for study in run.declared:
             study=study,
         params:
             config=lambda w: encoded(run.artefacts(w.study)),
+            audits=lambda w: run.files("audit", w.study),
+            classifiers=lambda w: run.files("train", w.study),
             code=lambda w: run.code("artefacts", study=w.study),
             fill=lambda w: references.fill_option(run, w.study),
             regression=lambda w: references.regression_option(run, w.study),
@@ -65,8 +66,8 @@ for study in run.declared:
         shell:
             # Use a pipe, because an argument of a command is limited to 128 KB.
             "printf %s {params.config:q} | {one_thread} {python:q} -m pipeline.stages.artefacts --study {wildcards.study}"
-            " --config - --rows {input.rows} --datasets {input.datasets:q} --audits {input.audits:q}"
-            " --classifiers {input.classifiers:q} --published {input.published:q} {params.fill} {params.regression}"
+            " --config - --rows {input.rows} --datasets {input.datasets:q} --audits {params.audits:q}"
+            " --classifiers {params.classifiers:q} --published {input.published:q} {params.fill} {params.regression}"
             " --tables results/tables/{wildcards.study} --figures results/figures/{wildcards.study}"
             " --captions results/captions/{wildcards.study} --index {output.index} --processes {drawers} > {log} 2>&1"
 
