@@ -345,7 +345,7 @@ def test_a_failed_point_takes_nothing_with_it(finished: Path) -> None:
         assert all(job["because"] == [failed["title"]] for job in account["not_run"])
         before = {path: path.stat().st_mtime_ns for path in audits.rglob("*.npz")}
         broken.write_text(broken.read_text().removesuffix(BROKEN))
-        succeeded(finished, "results/sweeps/smoke/partly/summary.csv")
+        succeeded(finished, "results/rows/smoke/partly.parquet")
         assert {path.parent.name for path in audits.rglob("*.npz")} == {"baseline", "broken", "project"}
         assert {path: path.stat().st_mtime_ns for path in before} == before, "what was done is not done again"
     finally:
