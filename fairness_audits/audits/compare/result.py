@@ -31,8 +31,8 @@ from fairness_audits.results import sentences as words
 from fairness_audits.results.formats import decimal, level, p_text, plain, plural, sentence, span
 from fairness_audits.results.result import Column, Result, Section, Table, Verdict, rows_of, under
 from fairness_audits.seeds import generators
+from fairness_audits.tables import frame as tables
 from fairness_audits.tables import opened
-from fairness_audits.tables import table as tables
 from fairness_audits.tables.levels import prediction_classes, rest_of
 from fairness_audits.tables.rows import Values, grouped, labelled, outcomes
 from fairness_audits.values import Array

@@ -22,8 +22,8 @@ from fairness_audits.results.formats import decimal, level, p_text, plain, plura
 from fairness_audits.results.formats import factor as ratio_text
 from fairness_audits.results.formats import sentence as sentence_case
 from fairness_audits.results.result import Column, Figure, Result, Row, Section, Table, Text, Verdict, rows_of, under
+from fairness_audits.tables import frame as tables
 from fairness_audits.tables import opened
-from fairness_audits.tables import table as tables
 from fairness_audits.tables.source import local_files
 
 CAVEATS = """
