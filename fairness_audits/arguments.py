@@ -12,7 +12,8 @@
         given = Given(some_audit, locals())
 
 ``one`` and ``several`` are the arguments with one column or with several, and the options that name these columns when
-the rows come from a file. All other keywords are options: the same word in Python (``step_size``), on the command line
+the rows come from a file. ``instead`` are the other options of files, such as a path, with the arguments that take
+their place. All other keywords are options: the same word in Python (``step_size``), on the command line
 (``--step-size``) and in a file of options. The annotation is the check (:mod:`fairness_audits.validation`).
 """
 
@@ -26,7 +27,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from fairness_audits.errors import InvalidInput
@@ -146,7 +147,9 @@ def documented(function: Callable[..., Any]) -> dict[str, str]:
     return {name: body for names, body in plain.items() for name in names.split(", ")}
 
 
-def audit(*, one: Mapping[str, str], several: Mapping[str, str]) -> Callable[[Audit], Audit]:
+def audit(
+    *, one: Mapping[str, str], several: Mapping[str, str], instead: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[Audit], Audit]:
     """Check the keywords of a public function, show its progress, and leave the program as it was.
 
     Wrong or missing keywords raise TypeError; all other input that the caller can correct raises InvalidInput. Its
@@ -156,7 +159,7 @@ def audit(*, one: Mapping[str, str], several: Mapping[str, str]) -> Callable[[Au
     def decorate(function: Audit) -> Audit:
         own = Audited(function, one, several)
         signature = inspect.signature(function)
-        arguments = {name: argument for argument, name in own.columns.items()}
+        arguments = {**instead, **{name: argument for argument, name in own.columns.items()}}
 
         @functools.wraps(function)
         def called(*positional: Any, **named: Any) -> Any:
@@ -176,6 +179,7 @@ def audit(*, one: Mapping[str, str], several: Mapping[str, str]) -> Callable[[Au
                     return function(*positional, **named)
             except InvalidInput as error:
                 error.option = error.option and arguments.get(error.option, error.option)
+                error.args, error.remedy = (without_dashes(str(error)),), without_dashes(error.remedy)
                 raise
             except ModuleNotFoundError as error:
                 raise ModuleNotFoundError(missing_package(error), name=error.name) from error
@@ -213,9 +217,12 @@ class Given:
             raise AttributeError(name) from error
 
     def but(self, **changes: Any) -> Given:
-        """Return these options with some changed or added."""
-        new = Given(self.audit, self.values)
-        object.__setattr__(new, "values", {**changes, **self.values, **changes})
+        """Return these options with some changed, and with others added before them."""
+        new, added = (
+            Given(self.audit, self.values),
+            {name: changes[name] for name in changes if name not in self.values},
+        )
+        object.__setattr__(new, "values", {**added, **self.values, **changes})
         return new
 
     def some(self, *names: str) -> dict[str, Any]:
@@ -251,6 +258,11 @@ def similar(name: str, known: Collection[str], shown: Callable[[str], str] = str
     if found := counterpart(name, known):
         return f" (for {found[0]}: {shown(found[1])!r})"
     return nearest(name, known, lambda one: repr(shown(one)))
+
+
+def without_dashes(text: str) -> str:
+    """Return a message with ``step_size`` for ``--step-size``."""
+    return re.sub(r"(?<!\w)--([a-z]+(?:-[a-z]+)*)", lambda found: found[1].replace("-", "_"), text)
 
 
 def settled(value: Any, hint: Any) -> Any:

@@ -1,6 +1,6 @@
 """The sentences of the audits: every template compiles, and uses only facts that its audit has."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -15,7 +15,12 @@ from fairness_audits.results.document import Caveat
 
 ROWS = pd.DataFrame({"sex": np.arange(400) % 2, "town": np.arange(400) // 2 % 2})
 DECISION = np.arange(400) // 4 % 2
-RUNS = {"subgroups": lambda: fa.worst_subgroups(ROWS, prediction=DECISION, draws=19)}
+RUNS: dict[str, Callable[[], object]] = {
+    "fliptest": lambda: fa.fliptest(
+        lambda rows: rows["sex"] + rows["town"] > 1, ROWS, DECISION, source="0", target="1", map="exact", null_draws=1
+    ),
+    "subgroups": lambda: fa.worst_subgroups(ROWS, prediction=DECISION, draws=19),
+}
 """A short run of each audit."""
 AUDITS = sorted(path.name.removesuffix(".yaml") for path in files(texts).iterdir() if path.name.endswith(".yaml"))
 OWN = {"rejected", "verdict", *texts.ENVIRONMENT.globals}
@@ -26,12 +31,15 @@ def templates(audit: str) -> Iterator[tuple[str, set[str]]]:
     """Yield each template and condition of an audit, with the names that it may use besides the facts."""
     content = texts.texts_of(audit)
     yield content["sentence"], set()
-    yield from ((text, set()) for part in ("headlines", "brief", "texts") for text in content.get(part, {}).values())
+    yield from (
+        (text, set()) for part in ("headlines", "brief", "tested", "texts") for text in content.get(part, {}).values()
+    )
     for one in (*content["inconclusive"], *content["caveats"].values()):
         entry: Mapping[str, str] = {"text": one} if isinstance(one, str) else one
-        yield from ((f"{{{{ {entry[name]} }}}}", set()) for name in ("when", "each", "shared") if name in entry)
-        if "text" in entry:
-            yield entry["text"], {"entry"} if "each" in entry else set()
+        own = {"entry"} if "each" in entry else set()
+        yield from ((f"{{{{ {entry[name]} }}}}", set()) for name in ("each", "shared") if name in entry)
+        yield f"{{{{ {entry.get('when', 'true')} }}}}", own
+        yield entry.get("text", ""), own
 
 
 def test_every_audit_with_texts_has_a_run() -> None:
