@@ -52,6 +52,8 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "the smallest group": ("min_group", "least"),
 }
 """Names of the same thing in different audits, in Python and in other libraries."""
+FORMER = {"bins": "scores are counted exactly now: leave it out, and round the scores of more than 20 million rows"}
+"""Options of earlier releases, with what to do instead."""
 OUTPUTS = ("output", "json", "junit", "gate")
 """Options that do not change the audit."""
 UNNAMED = "the predictions"
@@ -248,6 +250,8 @@ def counterpart(name: str, known: Collection[str]) -> tuple[str, str] | None:
 
 def similar(name: str, known: Collection[str], shown: Callable[[str], str] = str) -> str:
     """Return a suggestion for an unknown option, to end a sentence: the option with its role, or the nearest name."""
+    if name in FORMER:
+        return f" ({FORMER[name]})"
     if found := counterpart(name, known):
         return f" (for {found[0]}: {shown(found[1])!r})"
     return nearest(name, known, lambda one: repr(shown(one)))

@@ -59,7 +59,6 @@ def contingency(
     prediction: str | None = None,
     score: str | None = None,
     threshold: float | None = None,
-    bins: int | None = None,
     bounds: tuple[float, float] | None = None,
     positive: str | None = None,
     against: str | None = None,
@@ -71,9 +70,8 @@ def contingency(
     """Count the rows of each group with each label and in each cell, in one scan of the rows.
 
     ``label`` and ``group`` are columns. With ``prediction``, the cells are its two values. With ``score``, the cells
-    are the decisions 1[score >= ``threshold``]; or about 2 ``bins`` bins by rank, each with at most one in ``bins`` of
-    the rows of either label (or with a single score); or, without these options, each value of the score. A threshold
-    is rounded to the precision of the column. ``bounds`` are the lowest and the highest allowed score (default: any
+    are the decisions 1[score >= ``threshold``], or without a threshold each value of the score. A threshold is rounded
+    to the precision of the column. ``bounds`` are the lowest and the highest allowed score (default: any
     finite number). ``positive`` is the label's value that counts as 1 if the values are not 0 and 1. ``against`` is a
     value of the group to compare with all others together. Groups are sorted by name, numbers by size.
 
@@ -84,7 +82,7 @@ def contingency(
     missing values, a label that does not have two classes, a single group, scores that are not numbers or out of
     bounds, and a source that cannot be read.
     """
-    outcome = reading(score, prediction, threshold, bins, bounds)
+    outcome = reading(score, prediction, threshold, bounds)
     with opened(source, engine, threads, memory) as table:
         check_named(table, {"label": label, "group": group, "score": score, "prediction": prediction})
         request = Request(group, label, in_precision_of(outcome, table.precision(outcome.column)), cells)

@@ -248,7 +248,7 @@ class DuckTable:
     def cells(self, request: Request) -> list[Cell]:
         keys = sql.keys(self._dialect, request, self._column(request.outcome.column))
         selected = ", ".join(f"{expression} AS {key}" for key, expression in keys.items())
-        counted = sql.counted(request.outcome, f"(SELECT {selected} FROM {self._rows()})")
+        counted = sql.counted(f"(SELECT {selected} FROM {self._rows()})")
         return cells_of(self, request, self._query(f"{counted} LIMIT {request.cells + 1}"))
 
     def distinct(self, columns: Sequence[str]) -> dict[str, int]:
@@ -405,7 +405,7 @@ class DuckTable:
             return self._connection.execute(statement)
         except duckdb.OutOfMemoryException as error:
             problem = f"{self.name} needs more memory than the limit ({error_text(error)})"
-            remedy = "Raise the limit, or count fewer distinct scores with bins or a threshold"
+            remedy = "Raise the limit, round the scores, or use a threshold"
             raise InvalidInput(problem, source=self.name, option="memory", remedy=remedy) from error
         except (duckdb.IOException, duckdb.InvalidInputException, duckdb.ConversionException) as error:
             problem = f"{self.name} cannot be read ({error_text(error)})"

@@ -14,7 +14,6 @@ from fairness_audits.messages import SHOWN, advised, check_columns, has_column, 
 from fairness_audits.tables.table import (
     DISTINGUISHED,
     FAULTS,
-    Bins,
     Cell,
     Decision,
     Fault,
@@ -292,15 +291,9 @@ def cells_of(table: Table, request: Request, found: Sequence[Sequence[Any]]) -> 
         counts = table.distinct(request.columns).items()
         each = ", ".join(f"{name!r} about {count:,}" for name, count in counts if count > 1)
         problem = f"{table.name}: the table of counts has more than {request.cells:,} cells. Distinct values: {each}"
-        remedy = "Count scores in bins, use a threshold, or cut numeric groups into ranges"
+        remedy = "Round the scores, use a threshold, or cut numeric groups into ranges"
         raise InvalidInput(problem, source=table.name, remedy=remedy)
     of_group, of_label = _as_level(table, request.group), _as_level(table, request.label)
-    if isinstance(request.outcome, Bins):
-        rows = ((*row[:3], tuple(row[3:-3]), *row[-3:]) for row in found)
-        return [
-            Cell(of_group(group), of_label(label), FAULTS[f], bin_, n, low, high)
-            for group, label, f, bin_, low, high, n in rows
-        ]
     decided = isinstance(request.outcome, Decision)
     of_value = _as_level(table, request.outcome.column) if decided else lambda score: score
     return [Cell(of_group(a), of_label(b), FAULTS[f], of_value(value), n) for a, b, f, value, n in found]

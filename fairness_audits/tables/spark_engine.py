@@ -183,7 +183,7 @@ class SparkTable:
     def cells(self, request: Request) -> list[Cell]:
         keys = sql.keys(self._dialect, request, self._column(request.outcome.column))
         selected = self._rows.selectExpr(*(f"{expression} AS {key}" for key, expression in keys.items()))
-        counted = f"{sql.counted(request.outcome, '{selected}')} LIMIT {request.cells + 1}"
+        counted = f"{sql.counted('{selected}')} LIMIT {request.cells + 1}"
         return cells_of(self, request, self._done(lambda: self._session.sql(counted, selected=selected).collect()))
 
     def distinct(self, columns: Sequence[str]) -> dict[str, int]:

@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 
 from fairness_audits.audits.permutation.outcomes import in_precision
-from fairness_audits.tables.table import FAULTS, Bins, Decision, Faulty, Reading, Request, Threshold
+from fairness_audits.tables.table import FAULTS, Decision, Faulty, Reading, Request, Threshold
 
 KEYS = ("group_value", "label_value", "fault", "outcome_value")
-PLACES = ("first_begins", "first_ends", "other_begins", "other_ends")
-"""Columns with the bins, by rank, in which a score begins and ends among the rows of each label."""
 
 
 @dataclass(frozen=True)
@@ -80,40 +78,9 @@ def _value(dialect: Dialect, s: str, reading: Reading) -> str:
     return f"{s} + CAST('0.0' AS DOUBLE)"  # -0.0 and 0.0 are the same score
 
 
-def counted(reading: Reading, selected: str) -> str:
-    """Return the statement that counts the rows of ``selected`` for each combination of the KEYS.
-
-    For bins, it also returns the lowest and the highest score of each combination.
-    """
-    each = f"SELECT {', '.join(KEYS)}, count(*) AS n FROM {selected} GROUP BY {', '.join(KEYS)}"
-    if not isinstance(reading, Bins):
-        return each
-    labels = {"first": "label_value = least_label", "other": "label_value <> least_label"}
-    own = ", ".join(f"CASE WHEN {of} THEN n ELSE 0 END AS {label}" for label, of in labels.items())
-    sums = ", ".join(
-        f"CAST(sum({label}) OVER ({over}) AS DOUBLE) AS {label}_{name}"
-        for label in labels
-        for name, over in (("all", ""), ("below", "ORDER BY outcome_value"), ("above", "ORDER BY outcome_value DESC"))
-    )
-    # Both cumulative sums include the score's own rows, so its first rank is all - above and its last rank below - 1.
-    ends = [
-        f"floor({rank} * {reading.number} / greatest({label}_all, 1))"
-        for label in labels
-        for rank in (
-            f"({label}_all - {label}_above)",
-            f"greatest({label}_all - {label}_above, {label}_below - 1)",
-        )
-    ]
-    places = ", ".join(f"{end} AS {name}" for end, name in zip(ends, PLACES, strict=True))
-    by = ", ".join((*KEYS[:3], *PLACES))
-    return (
-        f"WITH each AS ({each}), "
-        "labels AS (SELECT *, min(label_value) OVER () AS least_label FROM each), "
-        f"classes AS (SELECT *, {own} FROM labels), "
-        f"ranks AS (SELECT *, {sums} FROM classes), "
-        f"bins AS (SELECT *, {places} FROM ranks) "
-        f"SELECT {by}, min(outcome_value), max(outcome_value), CAST(sum(n) AS BIGINT) FROM bins GROUP BY {by}"
-    )
+def counted(selected: str) -> str:
+    """Return the statement that counts the rows of ``selected`` for each combination of the KEYS."""
+    return f"SELECT {', '.join(KEYS)}, count(*) AS n FROM {selected} GROUP BY {', '.join(KEYS)}"
 
 
 def _literal(dialect: Dialect, value: Any, precision: np.dtype) -> str | None:
