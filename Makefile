@@ -46,10 +46,10 @@ endif
 
 # Rules call `python`, which must be the environment's. STUDY=all means every study in conf/experiment/.
 ACTIVE    = PATH="$(abspath $(BIN)):$$PATH"
-SNAKEMAKE = $(ACTIVE) SCALE="$(SCALE)" STUDY="$(filter-out all,$(STUDY))" snakemake --cores $(CORES) --rerun-incomplete
+SNAKEMAKE = $(ACTIVE) SCALE="$(SCALE)" STUDY="$(filter-out all,$(STUDY))" snakemake --cores $(CORES) --nolock --rerun-incomplete
 # The targets to resume; empty means all.
 TARGETS ?=
-UNLOCK    = $(BIN)/python -m pipeline.workflow.resume
+LOCK      = $(BIN)/python -m pipeline.workflow.lock
 # If data have to be downloaded, they are fetched first. The plan of the other jobs then leaves out unavailable data sets.
 # Status 2: only a download can tell.
 KNOW_DATA = $(BIN)/python -m pipeline.workflow.availability || { test $$? -eq 2 && $(SNAKEMAKE) --until fetch; }
@@ -69,7 +69,7 @@ help:
 	@echo 'make fetch       only get and verify the raw data'
 	@echo 'make sweep       run a sweep of conf/sweep/, for example make sweep NAME=attack'
 	@echo 'make resume      continue an interrupted run in the current environment (make reproduce also continues)'
-	@echo 'make unlock      remove the lock of a run on another machine or in another container, if you know that it has ended'
+	@echo 'make unlock      allow a run again after a run on another host was killed'
 	@echo 'make soak        kill smoke runs at random and check that each ends with the same bytes (KILLS=50 SEED=0 STUDY=name)'
 	@echo 'make report      make the workflow report of the last run, results/workflow.html'
 	@echo 'make test-cluster  set up Slurm with a single node (as root) and run the tests on it'
@@ -120,30 +120,30 @@ $(DEVELOPMENT): requirements-dev.lock $(READY)
 	@touch $@
 
 reproduce: $(READY)
-	@$(UNLOCK)
+	@$(LOCK)
 	@$(KNOW_DATA)
 	@$(SNAKEMAKE)
 
 # The same without preparing .venv: in the current folder, with the programs in BIN.
 resume:
-	@$(UNLOCK)
+	@$(LOCK)
 	@$(KNOW_DATA)
 	@$(SNAKEMAKE) $(TARGETS)
 
-# If the owner of a lock is on another machine, only the user can know that it has ended.
+# Only the user can know whether a run on another host has ended.
 unlock:
-	@$(UNLOCK) --unlock
+	@$(LOCK) --unlock
 
 sweep: $(READY)
 	@test -n "$(NAME)" || { \
 	  echo 'Name a sweep: make sweep NAME=attack. There are: $(sort $(basename $(notdir $(wildcard conf/sweep/*.yaml))))'; \
 	  exit 1; }
-	@$(UNLOCK)
+	@$(LOCK)
 	@$(KNOW_DATA)
 	@$(SNAKEMAKE) results/sweeps/$(SCALE)/$(NAME)/summary.csv
 
 fetch: $(READY)
-	@$(UNLOCK)
+	@$(LOCK)
 	@$(SNAKEMAKE) --until fetch
 
 report: $(READY)
@@ -153,7 +153,7 @@ report: $(READY)
 # Completed jobs are not repeated: the reference is made from files that are up to date.
 reference: $(READY)
 	@test "$(STUDY)" != all || { echo 'Name a study: make reference STUDY=fliptest'; exit 1; }
-	@$(UNLOCK)
+	@$(LOCK)
 	@$(SNAKEMAKE) results/reference/$(SCALE)/$(STUDY).recorded
 
 figures: $(READY)
@@ -218,7 +218,7 @@ check: test slow lint types docs
 SCALES := $(basename $(notdir $(if $(PAPER),$(wildcard conf/scale/*.yaml),$(shell grep -l '^quick: true' conf/scale/*.yaml))))
 clean:
 	rm -rf $(foreach scale,$(SCALES),data/prepared/$(scale) $(wildcard results/*/$(scale)))
-	rm -rf results/tables results/figures results/captions results/pages results/report.html results/workflow.html results/summary.txt $(wildcard results/failures.*) \
+	rm -rf results/tables results/figures results/captions results/pages results/first results/report.html results/workflow.html results/summary.txt \
 	  $(if $(PAPER),results/wandb)
 	rm -rf build docs/_build docs/generated *.egg-info .pytest_cache .ruff_cache .hypothesis $(if $(RAW),data/raw)
 

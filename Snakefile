@@ -10,7 +10,7 @@ from snakemake.utils import min_version
 
 from pipeline.jobs import Run, encoded
 from pipeline.report import registry
-from pipeline.workflow import failures, isolation, references, refusals, resume, warm
+from pipeline.workflow import isolation, lock, references, refusals, warm
 
 min_version("9.0")
 
@@ -23,11 +23,9 @@ logger.addFilter(
 run = Run.of(config, os.environ, Path.cwd())
 isolation.isolate(os.environ, run.root)
 if workflow.is_main_process:
-    if not workflow.output_settings.dryrun:
-        # Snakemake's lock does not name its owner.
-        resume.record(Path.cwd())
     run.find_absent(os.environ)
     run.check(workflow.resource_settings.cores, os.environ)
+first = run.only_first()
 run.export_tracker(os.environ, sys.argv[1:])
 
 # Drawing uses its cores for several artefacts at a time. Each artefact uses one thread: sums do not depend on the number of cores.
@@ -57,21 +55,22 @@ rule all:
     default_target: True
     input:
         [registry.files(study) for study in run.studies],
+        expand("results/pages/{study}_first.html", study=run.first_page),
         "results/report.html",
         "results/summary.txt",
         expand("results/pages/{study}.html", study=run.studies if len(run.studies) > 1 else []),
 
 
 onstart:
-    if workflow.local_exec:
-        # With a rate limit, Snakemake examines all waiting jobs after each job that ends (docs/snakemake_scheduler.md).
-        workflow.scheduler.job_rate_limiter = None
+    lock.take(Path.cwd())
     warm.start_for(workflow)
 
 
 onsuccess:
-    failures.forget(run.folder)
+    summary = Path("results/summary.txt")
+    if summary.is_file() and summary.stat().st_mtime > lock.RECORD.stat().st_mtime:
+        logger.info(summary.read_text(encoding="utf-8").rstrip())
 
 
 onerror:
-    logger.error(failures.conclude(workflow.dag, workflow.scheduler.failed, run.studies, run.scale, run.folder))
+    logger.error("Add FINISHED=yes to the command to build the report from the complete parts.")

@@ -2,7 +2,7 @@
 
 The audits are :func:`permutation_test`, :func:`fliptest`, :func:`loss_ratio` and :func:`robustness_bias`. Permutation
 tests also compare two versions of a model (:func:`compare`), search for the worst subgroups (:func:`worst_subgroups`)
-and plan a comparison (:func:`plan`). :func:`join` combines loss-ratio audits of parts of the rows.
+and plan a comparison (:func:`plan`).
 
 >>> import fairness_audits as fa
 >>> y = [0, 1, 0, 1] * 50
@@ -37,12 +37,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fairness_audits import metrics
-from fairness_audits.audits.compare.settings import Settings as CompareSettings
+from fairness_audits.audits.compare import compare
 from fairness_audits.audits.fliptest.settings import Settings as FlipTestSettings
-from fairness_audits.audits.join.settings import Settings as JoinSettings
 from fairness_audits.audits.loss_ratio.settings import Settings as LossRatioSettings
 from fairness_audits.audits.permutation.settings import Settings as PermutationSettings
-from fairness_audits.audits.plan.settings import Settings as PlanSettings
+from fairness_audits.audits.plan import plan
 from fairness_audits.audits.robustness_bias.settings import Settings as RobustnessSettings
 from fairness_audits.audits.subgroups import worst_subgroups
 from fairness_audits.calls import keyworded
@@ -51,9 +50,6 @@ from fairness_audits.results.result import Result
 from fairness_audits.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
     import pandas as pd
     from numpy.typing import ArrayLike
 
@@ -63,7 +59,6 @@ __all__ = [
     "__version__",
     "compare",
     "fliptest",
-    "join",
     "loss_ratio",
     "metrics",
     "permutation_test",
@@ -140,98 +135,6 @@ def permutation_test(
     return of_arrays(single, {"group": group, "attribute": attribute}, cross, **settings)
 
 
-@keyworded(CompareSettings)
-def compare(
-    y: ArrayLike | None = None,
-    *,
-    first: ArrayLike,
-    second: ArrayLike,
-    group: ArrayLike | pd.DataFrame,
-    cross: bool = False,
-    **settings: Any,
-) -> Result:
-    r"""Test how a metric changes between two versions of a model, in each group and in the gap between groups.
-
-    .. math:: \Delta_g = f_g^{(2)} - f_g^{(1)},
-
-    .. math:: \Delta_A - \Delta_B = (f_A - f_B)^{(2)} - (f_A - f_B)^{(1)}.
-
-    Both versions predict the same rows. The tests of a change within a group are Kosinski's score test for precision
-    and negative predictive value, McNemar's exact test for other rates, DeLong's test for the AUC, and random signs for
-    means. The test of a change of a gap uses the normal approximation for precision, negative predictive value and the
-    AUC. For other metrics, it permutes the rows' changes between groups. With ``no_worse_than``, the outcome is whether
-    one-sided bounds show that no group gets worse, and no gap grows, by more than this margin.
-
-    Parameters
-    ----------
-    y : array-like (n,), optional
-        True classes: 0 and 1, or values of which ``positive`` names the positive class.
-    first, second : array-like (n,)
-        Decisions of both versions, 0 and 1 or the two values of ``y``; or scores.
-    group : array-like (n,) or data frame (n, k)
-        Groups to compare, in one or more columns.
-    cross : bool, default False
-        Compare the intersections of the columns of ``group``.
-    %(settings)s
-
-    Returns
-    -------
-    Result
-        ``to_frame()`` has a row for each gap and each group, gaps first.
-
-    Examples
-    --------
-    >>> y, group = [1] * 400, ["f", "m"] * 200
-    >>> old = [0, 1, 1, 1] * 100
-    >>> changes = compare(y, first=old, second=[1] * 400, group=group, metric="tpr", draws=199).to_frame()
-    >>> print(changes[["what", "first", "second", "rejected"]].to_string(index=False))
-         what  first  second  rejected
-    gap f - m   -0.5     0.0      True
-            f    0.5     1.0      True
-            m    1.0     1.0     False
-    """
-    from fairness_audits.inputs.columns import Columns
-
-    found = Columns({"y": y, "first": first, "second": second}, several={"group": group})
-    groups, derived = found.groups(cross)
-    named = {
-        "label": found.one("y"),
-        "versions": (found.one("first"), found.one("second")),
-        "group": groups,
-    }
-    return found.compared("compare", {**named, **settings}, derived)
-
-
-@keyworded(PlanSettings)
-def plan(**settings: Any) -> Result:
-    r"""Compute how many rows a comparison of two groups needs, or which difference it detects.
-
-    Give the gap to compute the number of rows, the number of rows to compute the gap, or both to compute the power. If
-    the groups are not too large, the power of the test of a rate by :func:`permutation_test` is exact,
-
-    .. math:: \sum_{x_A, x_B} P(x_A; m_A, f_A) \, P(x_B; m_B, f_B) \, 1[\text{rejected}].
-
-    Large groups, the AUC and means use the normal approximation.
-
-    Parameters
-    ----------
-    %(settings)s
-
-    Returns
-    -------
-    Result
-        ``facts`` has ``rows``, ``power`` and ``gap``, or ``gap_below`` and ``gap_above``.
-
-    Examples
-    --------
-    >>> plan(metric="tpr", value=0.8, gap=-0.2).facts["rows"]
-    179
-    """
-    from fairness_audits.audits.plan.result import planned
-
-    return planned(PlanSettings(**settings))
-
-
 @keyworded(LossRatioSettings)
 def loss_ratio(
     model: Any,
@@ -247,10 +150,10 @@ def loss_ratio(
 
     .. math:: H_0 : E[\ell(f(\Phi(x)), y) / \ell(f(x), y)] \le \delta,
 
-    where :math:`\Phi(x)` is a comparable individual whom the model treats worse. For a smooth model, it is the end of a
-    gradient flow of the loss, with a penalty on all differences except the sensitive ones. For a model whose outputs
-    jump, such as trees, it is the person with the highest loss among people who differ only in columns that the
-    fair metric permits to change.
+    where :math:`\Phi(x)` is a comparable individual whom the model treats worse. For a torch network, and for a linear
+    model or network of scikit-learn, it is the end of a gradient flow of the loss, with a penalty on all differences
+    except the sensitive ones. For any other model, such as trees, it is the person with the highest loss among people
+    who differ only in columns that the fair metric permits to change.
 
     Source: Maity et al., "Statistical inference for individual fairness", ICLR 2021.
 
@@ -308,48 +211,6 @@ def loss_ratio(
 
         others["reference"] = Source("reference", Columns({}, {}, X=reference).frame())
     return columns.audited("loss_ratio", "X", model, options, **others)
-
-
-@keyworded(JoinSettings, told=LossRatioSettings)
-def join(results: Iterable[Result | Mapping[str, Any] | str | Path]) -> Result:
-    r"""Combine loss-ratio audits of parts of the rows into one audit of all rows.
-
-    .. math:: n = \sum n_p, \qquad n S = \sum n_p S_p,
-
-    .. math:: (n - 1) V^2 = \sum (n_p - 1) V_p^2 + \sum n_p (S_p - S)^2.
-
-    Counts of errors add up. The joined tests equal those of one audit of all rows except for rounding.
-
-    Source: Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance".
-
-    Parameters
-    ----------
-    results : list of Result, dict, or path
-        Audits by :func:`loss_ratio` of every ``part`` of the same rows: results, their ``to_dict()``, JSON files, or
-        saved folders.
-
-    Returns
-    -------
-    Result
-        ``to_frame()`` has both tests. ``to_frame("examples")`` has the most unfair examples.
-
-    Examples
-    --------
-    >>> import numpy as np, torch
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 2))
-    >>> y = (X.sum(axis=1) + rng.logistic(size=200) > 0).astype(int)
-    >>> weight = torch.ones(2, dtype=torch.float64)
-    >>> call = {"model": lambda x: x @ weight, "X": X, "y": y, "directions": [1, 0], "steps": 200}
-    >>> whole = loss_ratio(**call)
-    >>> joined = join(loss_ratio(**call, part=part) for part in ("1/2", "2/2"))
-    >>> T_n = [result.to_frame()["T_n"][0] for result in (whole, joined)]
-    >>> bool(np.isclose(*T_n, rtol=1e-12))
-    True
-    """
-    from fairness_audits.audits.join.result import joined
-
-    return joined(results)
 
 
 @keyworded(FlipTestSettings)
@@ -475,11 +336,11 @@ def robustness_bias(
     >>> result.outcome, result.verdict.facts["closer"]
     ('rejected', [{'partition': 'dark', 'level': 'True'}])
 
-    Rows under a linear model, for which distances are exact:
+    Rows under a linear model, whose exact distances have a closed form:
 
     >>> a, b = np.where(dark, 1, 2) * rng.normal(size=200), rng.normal(size=200)
     >>> rows = pd.DataFrame({"a": a, "b": b})
-    >>> result = robustness_bias(lambda frame: frame["a"] + frame["b"] / 9, rows, groups=groups)
+    >>> result = robustness_bias(lambda frame: frame["a"] + frame["b"] / 9, rows, groups=groups, attack="exact")
     >>> result.outcome, result.facts["results"][0]["bound"]
     ('rejected', 'exact')
     """

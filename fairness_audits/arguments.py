@@ -26,7 +26,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from fairness_audits.errors import InvalidInput
@@ -35,6 +35,7 @@ from fairness_audits.progress import progress_bar
 from fairness_audits.validation import Names, described, fits
 
 Audit = TypeVar("Audit", bound=Callable[..., Any])
+EMPTY: Mapping[str, str] = MappingProxyType({})
 REQUIRED = inspect.Parameter.empty
 """The default of an option that has none."""
 TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -90,8 +91,16 @@ class Option:
         return all(_several(kind) or get_origin(kind) is Mapping for kind in _kinds(self.hint))
 
     @property
-    def choices(self) -> tuple[str, ...]:
-        return tuple(str(one) for kind in _kinds(self.hint) if get_origin(kind) is Literal for one in get_args(kind))
+    def placeholder(self) -> str | None:
+        """Return what stands for the value in the help: the choices, ``A,B`` for a list, ``N``, ``X`` or ``TEXT``."""
+        if self.metavar:
+            return self.metavar
+        kinds = list(_kinds(self.hint))
+        if any(map(_several, kinds)) or get_origin(kinds[0]) is tuple:
+            return "A,B"
+        choices = [str(one) for kind in kinds if get_origin(kind) is Literal for one in get_args(kind)]
+        plain = get_args(kinds[0])[0] if get_origin(kinds[0]) is Annotated else kinds[0]
+        return "|".join(choices) or {int: "N", float: "X", str: "TEXT", Path: "FILE"}.get(plain)
 
     def checked(self, value: Any) -> Any:
         """Return a Python value converted to the option's type. Raises InvalidInput if it does not fit."""
@@ -104,11 +113,15 @@ class Option:
 
 @dataclass(frozen=True)
 class Audited:
-    """The options of a public function; ``one`` and ``several`` name those of its columns in a file, by argument."""
+    """The options of a public function; ``one`` and ``several`` name those of its columns in a file, by argument.
+
+    The command lacks the keywords ``python``, because it states the same in another way.
+    """
 
     function: Callable[..., Any]
     one: Mapping[str, str]
     several: Mapping[str, str]
+    python: Collection[str] = ()
 
     @property
     def columns(self) -> dict[str, str]:
@@ -132,7 +145,8 @@ class Audited:
         names, docs = vars(inspect.getmodule(self.function)), documented(self.function)
         found = {}
         for one in inspect.signature(self.function).parameters.values():
-            if one.kind is one.KEYWORD_ONLY and one.name not in self.columns and one.name in docs:
+            own = one.name in docs and one.name not in (*self.columns, *self.python)
+            if one.kind is one.KEYWORD_ONLY and own:
                 hint = eval(one.annotation, names) if isinstance(one.annotation, str) else one.annotation
                 found[one.name] = Option(one.name, hint, one.default, docs[one.name])
         return found
@@ -148,7 +162,9 @@ def documented(function: Callable[..., Any]) -> dict[str, str]:
     return {name: body for names, body in plain.items() for name in names.split(", ")}
 
 
-def audit(*, one: Mapping[str, str], several: Mapping[str, str]) -> Callable[[Audit], Audit]:
+def audit(
+    *, one: Mapping[str, str] = EMPTY, several: Mapping[str, str] = EMPTY, python: Collection[str] = ()
+) -> Callable[[Audit], Audit]:
     """Check the keywords of a public function, show its progress, and leave the program as it was.
 
     Wrong or missing keywords raise TypeError; all other input that the caller can correct raises InvalidInput. Its
@@ -156,7 +172,7 @@ def audit(*, one: Mapping[str, str], several: Mapping[str, str]) -> Callable[[Au
     """
 
     def decorate(function: Audit) -> Audit:
-        own = Audited(function, one, several)
+        own = Audited(function, one, several, python)
         signature = inspect.signature(function)
         arguments = {name: argument for argument, name in own.columns.items()}
 

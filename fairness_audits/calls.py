@@ -19,12 +19,11 @@ from fairness_audits.results.result import Result
 Audit = TypeVar("Audit", bound=Callable[..., Result])
 
 
-def keyworded(kind: type[Options], told: type[Options] | None = None) -> Callable[[Audit], Audit]:
+def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
     """Give a function ``(arrays, **settings)`` the options of ``kind`` as keywords, in its signature and docstring.
 
     Wrong or missing keywords raise TypeError; all other input that the caller can correct raises InvalidInput. Messages
-    and results name the keyword ``step_size`` instead of the option ``--step-size``. The sentences of results have the
-    options ``told``, by default also ``kind``.
+    and results name the keyword ``step_size`` instead of the option ``--step-size``.
     """
 
     def decorate(function: Audit) -> Audit:
@@ -52,7 +51,7 @@ def keyworded(kind: type[Options], told: type[Options] | None = None) -> Callabl
             named |= {name: settled(named[name], hint) for name, hint in checks.items() if name in named}
             try:
                 with unchanged_program(), progress_bar(function.__name__.replace("_", " ")):
-                    return result_in_python(function(*positional, **named), told or kind)
+                    return result_in_python(function(*positional, **named), kind)
             except ValueError as error:
                 if type(error) is ValueError or isinstance(error, InvalidInput):
                     error.args = (in_python(str(error), kind),)

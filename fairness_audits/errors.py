@@ -9,8 +9,8 @@ from typing import Self
 class InvalidInput(ValueError):
     """An error about an input that the user can correct.
 
-    The text states the problem and then the remedy. It names options as on the command line, ``--step-size=0.1``. A
-    call from Python gets ``step_size=0.1`` instead.
+    The text states the problem and then the remedy. It names options alike in Python and on the command line:
+    ``step_size``.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ class InvalidInput(ValueError):
     source : str or path, optional
         The file or argument that holds the input.
     option : str, optional
-        The argument to change, such as ``step_size`` for ``--step-size``.
+        The argument to change, such as ``step_size``.
     column : str, optional
         The first column concerned.
     row : int, optional

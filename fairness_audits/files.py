@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import secrets
 import shutil
 import signal
 import tempfile
@@ -19,10 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairness_audits.errors import InvalidInput
-from fairness_audits.process import Process
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+UNFINISHED = re.compile(r"\..*\.[0-9a-f]{8}\.part(\.\w+)?")
+"""Names of temporary files."""
 
 
 @contextmanager
@@ -31,7 +35,7 @@ def written(path: Path | str) -> Iterator[Path]:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     # Keep the suffix last: writers such as matplotlib and pandas choose the format by it.
-    temporary = path.with_name(f".{path.stem}.{Process.this().name}.part{path.suffix}")
+    temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.part{path.suffix}")
     with _removed_at_the_end(temporary):
         yield temporary
         temporary.replace(path)

@@ -2,7 +2,6 @@
 
 import difflib
 import re
-import shlex
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from itertools import chain, count
 from typing import Any
@@ -88,8 +87,8 @@ def listed(values: Sequence[object], shown: int = 40) -> str:
 
 
 def advised(option: str, value: object) -> str:
-    """Return an option with a value, such as ``--map=exact``. In Python this is converted to a keyword."""
-    return f"--{option}={shlex.quote(str(value))}"
+    """Return an option with a value, such as ``map='exact'``: as it is typed in Python, and in a shell after dashes."""
+    return f"{option.replace('-', '_')}={str(value)!r}"
 
 
 def check_keys(keys: Iterable[str], known: Iterable[str], source: str) -> None:

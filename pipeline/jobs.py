@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -35,7 +36,9 @@ REQUESTED = (*GROWING, "gpu", "slurm_partition", "slurm_extra")
 PREPARING = 1000
 """Priority bonus for prepare jobs, in seconds."""
 STUDY = 10_000
-"""Priority bonus for each study that comes later. It exceeds the expected seconds of every job."""
+"""Priority bonus for each page that comes later. It exceeds the expected seconds of every job."""
+QUICK = 60
+"""The expected seconds of the longest job that the first page waits for. SenSR and large GANs take longer."""
 
 
 @dataclass(frozen=True)
@@ -309,17 +312,40 @@ class Run:
 
     @cached_property
     def _later(self) -> dict[str, int]:
-        """Return the number of studies that come after each job.
-
-        The study with the least work left comes next, so that its tables and figures are drawn before the others run.
-        """
-        expected = {path: self._seconds(*owner) for path, owner in self.owners.items()}
-        left = {study: {path for point in self.planned[study] for path in self.paths(point)} for study in self.studies}
+        """Return the number of pages that come after each file: the first page, then the studies in their order."""
+        pages = [self.first_points, *(self.planned[study] for study in self.in_order)]
         found: dict[str, int] = {}
-        while left:
-            study = min(left, key=lambda name: sum(expected[path] for path in left[name] - found.keys()))
-            found = dict.fromkeys(left.pop(study), len(left)) | found
+        for after, points in enumerate(reversed(pages)):
+            found |= {path: after for point in points for path in self.paths(point)}
         return found
+
+    @property
+    def in_order(self) -> list[str]:
+        """Return the studies in the order in which they are completed."""
+        order = self.conf["config"].get("order", [])
+        return sorted(self.studies, key=lambda study: order.index(study) if study in order else len(order))
+
+    @cached_property
+    def first_points(self) -> list[Point]:
+        """Return the points of the first study that are quick, or none if all points are, or no point is.
+
+        A part is quick if none of its jobs is expected to take longer than :data:`QUICK`.
+        """
+        points = self.points(self.in_order[0]) if self.in_order and not self.finished else []
+        made = [(point, stage) for point in points for stage in STAGES if self.path(stage, point)]
+        slow = {point.part for point, stage in made if self._seconds(stage, point) > QUICK}
+        return [point for point in points if slow and point.part not in slow]
+
+    @property
+    def first_page(self) -> tuple[str, ...]:
+        """Return the first study if its first page is drawn before the study is complete, otherwise nothing."""
+        return tuple(self.in_order[:1]) if self.first_points else ()
+
+    def only_first(self) -> Run:
+        """Return the run of the points on the first page."""
+        run = copy(self)
+        run.planned = {**self.planned, **dict.fromkeys(self.first_page, self.first_points)}
+        return run
 
     # What the other rules receive.
 
@@ -431,9 +457,10 @@ class Run:
         """Return the path of a committed file for the rules: relative if the working folder is the checkout."""
         return str(path if self.folder.resolve() == self.root.resolve() else self.root / path)
 
-    def superseded(self, dataset: str) -> bool:
-        """Return whether published files can replace a substitute that the user did not request."""
-        return self.source == "auto" and availability.superseded(dataset, self.folder / availability.RAW / dataset)
+    def replaced(self, dataset: str) -> int:
+        """Return how often published files have replaced a substitute, one more if they can do so now."""
+        raw = self.folder / availability.RAW / dataset
+        return availability.replaced(raw) + (self.source == "auto" and availability.superseded(dataset, raw))
 
 
 def sections(grids: Grids, points: Iterable[Point]) -> dict[str, Any]:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairness_audits.audits.robustness_bias.distances import EXACT, SMOOTHING, Attack, distances_by_part, exact_attack
+from fairness_audits.audits.robustness_bias.distances import (
+    EXACT,
+    SMOOTHING,
+    Attack,
+    Known,
+    exact_attack,
+    find_distances,
+)
 from fairness_audits.values import Array, Checkpoint, ImageDataset
 
 if TYPE_CHECKING:
@@ -62,9 +69,15 @@ class Progress:
         self.resume, self.whose, self.saved_at = resume, whose, time.monotonic()
         self.arrays = dict((resume and resume.load(whose)) or {})
 
-    def array(self, name: str, at_first: Array) -> Array:
-        """Return the array with this name, to be filled in place."""
-        return self.arrays.setdefault(name, at_first)
+    def of(self, name: str, n: int) -> Known:
+        """Return the distances of n points with this name, to be filled in place."""
+        first = {
+            "distance": np.full(n, np.nan),
+            "done": np.zeros(n, dtype=bool),
+            "passes": np.zeros((), dtype=np.int64),
+        }
+        own = {key: self.arrays.setdefault(f"{name} {key}", values) for key, values in first.items()}
+        return Known(**own, save=self.save)
 
     def save(self) -> None:
         """Save the arrays unless they were saved recently."""
@@ -108,15 +121,11 @@ class AuditedNetwork:
         through the network. Points are attacked in parts of size ``together``. After each part, ``progress`` is saved
         under ``name``.
         """
-        distance = progress.array(f"{name} distance", np.full(len(self.rows), np.nan))
-        counts = progress.array(f"{name} counts", np.zeros(2, dtype=np.int64))
-        start, parts = time.process_time(), self._parts(points[counts[0] :], together)
-        for part, found, passes in distances_by_part(attack, self.pixels, prediction, parts, np.arange(len(self.rows))):
-            distance[part] = found
-            counts += len(part), passes
-            progress.save()
+        known = progress.of(name, len(self.rows))
+        start, parts = time.process_time(), list(self._parts(points, together))
+        find_distances(name, attack, self.pixels, prediction, np.arange(len(self.rows)), parts, known)
         LOG.info("%s points in %.1f CPU-seconds", f"{len(points):,}", time.process_time() - start)
-        return distance, int(counts[1])
+        return known.distance, int(known.passes)
 
     def exact_attack(self) -> Attack:
         """Return the closed form of a linear network's distances, from its weights in double precision."""

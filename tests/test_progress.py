@@ -4,70 +4,68 @@ import os
 import pty
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from snakemake_logger_plugin_progress import lines
-from snakemake_logger_plugin_progress.run import Job, Run
-from snakemake_logger_plugin_progress.screen import last_lines
+from snakemake_logger_plugin_progress import command_ending
+from snakemake_logger_plugin_progress.run import Job, Run, duration
+from snakemake_logger_plugin_progress.screen import last_lines, warnings
 
 
 def test_a_run_counts_each_job_once_though_it_fails_and_starts_again() -> None:
-    job = Job("train sensr", began=0.0)
-    failed = Run(began=0.0).plan({"train": 2, "total": 2}).start(1, job).fail(1)
-    assert (failed.done, failed.failed) == (0, ("train sensr",))
-    run = failed.start(1, job).finish(1)
-    assert (run.done, run.total, run.failed) == (1, 2, ())
-    assert not run.running
+    run, job = Run(began=0.0), Job("train sensr", "train", began=0.0)
+    run.plan({"train": 2, "total": 2})
+    run.start(1, job)
+    run.fail(1, "train", ("train.log",))
+    assert (run.done, run.failed) == (0, {"train sensr": ("train.log",)})
+    assert "train sensr (train.log)" in run.end(1.0)
+    run.start(1, job)
+    run.finish(1, now=5.0)
+    assert (run.done, run.total, run.failed, run.running, run.left) == (1, 2, {}, {}, {"train": 1})
+
+
+def test_the_time_left_is_the_usual_time_of_what_remains_on_these_cores() -> None:
+    run = Run(began=0.0)
+    run.plan({"fetch": 2, "train": 4, "total": 6})
+    run.at_once(2, None)
+    for number, (rule, took) in enumerate([("fetch", 1.0), ("fetch", 3.0), ("train", 60.0)]):
+        assert run.remaining(0.0) is None
+        run.start(number, Job(rule, rule, 0.0))
+        run.finish(number, took)
+    assert run.remaining(60.0) == 3 * 60 / 2
+    run.start(3, Job("train", "train", 60.0))
+    assert run.remaining(80.0) == (3 * 60 - 20) / 2
+    assert run.remaining(999.0) == 2 * 60 / 2, "a job that takes longer ends at any moment"
 
 
 def test_a_cluster_is_not_taken_for_cores() -> None:
-    run = Run(began=0.0, cores=50).plan({"train": 2})
-    assert lines.plan(run) == "2 jobs on 50 cores: 2 train"
-    assert lines.plan(replace(run, nodes=True)) == "2 jobs on a cluster, 50 at once: 2 train"
+    run = Run(began=0.0)
+    run.plan({"train": 2})
+    run.at_once(50, None)
+    assert run.planned() == "2 jobs on 50 cores: 2 train"
+    run.at_once(None, 50)
+    assert run.planned() == "2 jobs on a cluster, 50 at once: 2 train"
 
 
-def test_a_finished_jobs_warnings_are_shown_whole_and_nothing_else_of_its_log() -> None:
-    log = "fetching\n=====\nWARNING: a twin stands in\nfor the data.\n\nno network\n=====\ndone\n"
-    shown = [line.strip() for line in lines.warnings({"fetch.log": log, "absent.log": None})]
-    assert shown == ["WARNING: a twin stands in", "for the data.", "(fetch.log)"]
-    assert lines.warnings({"quiet.log": "step 1\nnot a WARNING\n"}) == []
+def test_times_are_given_in_two_units_at_most() -> None:
+    texts = ["0.4 s", "41 s", "1 min 12 s", "2 min", "1 h 2 min"]
+    assert [duration(seconds) for seconds in (0.42, 41.2, 72, 119.8, 3725)] == texts
 
 
-GROUP_LOG = """
-Error in rule audit:
-    message: None
-    output: out/a.npz, out/a.txt
-    log: a.log (check log file(s) for error details)
-slurmstepd-n1: error: Exceeded job memory limit
-slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***
-    Error in rule train:
-        output: out/b.npz
-"""
-
-
-def test_of_jobs_sent_together_the_one_that_went_wrong_is_told_from_those_it_took_along() -> None:
-    """Snakemake repeats, indented, an error for each job of a group; only the first is of the job itself."""
-    assert lines.in_error(GROUP_LOG) == {"out/a.npz", "out/a.txt"}
-    assert lines.in_error("all went well") == set()
-
-
-def test_what_a_scheduler_did_to_a_job_is_told_in_its_words() -> None:
-    cancelled = "STEP 12.0 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT"
-    assert lines.killed(GROUP_LOG) == f"Exceeded job memory limit; {cancelled}"
-    assert lines.killed("error: of a job's own") == ""
-    message = "SLURM-job '12' failed, SLURM status is: 'OUT_OF_MEMORY'. Detailed failure reason unavailable."
-    assert lines.of_scheduler(message) == "Slurm stopped job 12: OUT_OF_MEMORY"
-    assert lines.of_scheduler("another executor's words.\n") == "another executor's words"
+def test_a_finished_jobs_warnings_are_shown_whole_and_nothing_else_of_its_log(tmp_path: Path) -> None:
+    log, quiet = tmp_path / "fetch.log", tmp_path / "quiet.log"
+    log.write_text("fetching\n=====\nWARNING: a twin stands in\nfor the data.\n\nno network\n=====\ndone\n")
+    quiet.write_text("step 1\nnot a WARNING\n")
+    (shown,) = warnings([str(log), str(quiet), str(tmp_path / "absent.log")])
+    assert [line.strip() for line in shown.splitlines()] == ["WARNING: a twin stands in", "for the data.", f"({log})"]
 
 
 def test_only_the_report_of_a_failed_command_is_shortened_and_an_overwritten_log_shows_its_last(tmp_path: Path) -> None:
     died = "Command 'a\nb' died with <Signals.SIGKILL: 9>."
     message = f'RuleException:\nCalledProcessError in file "S", line 3:\n{died}'
-    assert lines.command_ending(message) == "the command died with <Signals.SIGKILL: 9>"
-    assert lines.command_ending("RuleException:\nValueError in file S, line 3:\nbad") == ""
+    assert command_ending(message) == "the command died with <Signals.SIGKILL: 9>"
+    assert command_ending("RuleException:\nValueError in file S, line 3:\nbad") == ""
     (tmp_path / "log").write_bytes(b"start\n\nstep 1\rstep 2\rstep 3\n")
     assert last_lines(tmp_path / "log") == ["start", "step 3"]
     assert last_lines(tmp_path / "absent") is None
@@ -106,21 +104,16 @@ def test_a_workflow_is_followed_from_failure_to_success(tmp_path: Path) -> None:
         "start   prepare adult",
         "FAILED  train b on adult",
         "exit status 3",
-        "end of log logs/adult-b.log:",
+        "log logs/adult-b.log:",
         "| oh no",
-        "failed: train b on adult. Run again to continue.",
+        "1 failed. Run again to continue.",
+        "failed: train b on adult (logs/adult-b.log)",
     ):
         assert expected in failed.stdout
-    (tmp_path / "summary.txt").write_text("two artefacts made")
-    again = ("--config", "bad=none", "--forceall", "--logger-progress-summary")
-    older = snakemake(tmp_path, *again, "summary.txt").stdout
-    assert "two artefacts made" not in older, "it is of an earlier run"
-    assert older.splitlines()[-1].startswith("made: out/adult-")
-    passed = snakemake(tmp_path, *again, "prep/adult.txt")
+    passed = snakemake(tmp_path, "--config", "bad=none", "--forceall")
     assert passed.returncode == 0, passed.stdout
     assert [line[:7] for line in passed.stdout.splitlines() if "of 4, " in line] == ["done   "] * 3
-    assert passed.stdout.splitlines()[-1] == "prepared"
-    assert "4 of 4 jobs done in" in passed.stdout.splitlines()[-2]
+    assert "4 of 4 jobs done in" in passed.stdout.splitlines()[-1]
     assert "Nothing to be done" in snakemake(tmp_path, "--config", "bad=none").stdout
 
 

@@ -15,7 +15,13 @@ from fairness_audits.results.document import Caveat
 
 ROWS = pd.DataFrame({"sex": np.arange(400) % 2, "town": np.arange(400) // 2 % 2})
 DECISION = np.arange(400) // 4 % 2
-RUNS = {"subgroups": lambda: fa.worst_subgroups(ROWS, prediction=DECISION, draws=19)}
+RUNS = {
+    "compare": lambda: fa.compare(
+        first=DECISION, second=1 - DECISION, group=ROWS["sex"], metric="selection_rate", no_worse_than=0.1
+    ),
+    "plan": lambda: fa.plan(value=0.5, gap=0.1),
+    "subgroups": lambda: fa.worst_subgroups(ROWS, prediction=DECISION, draws=19),
+}
 """A short run of each audit."""
 AUDITS = sorted(path.name.removesuffix(".yaml") for path in files(texts).iterdir() if path.name.endswith(".yaml"))
 OWN = {"rejected", "verdict", *texts.ENVIRONMENT.globals}
@@ -25,9 +31,9 @@ OWN = {"rejected", "verdict", *texts.ENVIRONMENT.globals}
 def templates(audit: str) -> Iterator[tuple[str, set[str]]]:
     """Yield each template and condition of an audit, with the names that it may use besides the facts."""
     content = texts.texts_of(audit)
-    yield content["sentence"], set()
+    yield from ((content[name], set()) for name in ("sentence",) if name in content)
     yield from ((text, set()) for part in ("headlines", "brief", "texts") for text in content.get(part, {}).values())
-    for one in (*content["inconclusive"], *content["caveats"].values()):
+    for one in (*content.get("inconclusive", ()), *content["caveats"].values()):
         entry: Mapping[str, str] = {"text": one} if isinstance(one, str) else one
         yield from ((f"{{{{ {entry[name]} }}}}", set()) for name in ("when", "each", "shared") if name in entry)
         if "text" in entry:

@@ -136,6 +136,10 @@ class Boxes:
         places = [((self.low < part) & (part <= self.high)).all(axis=2).argmax(axis=1) for part in parts]
         return np.asarray(self.decision[np.concatenate([np.zeros(0, dtype=int), *places])])
 
+    def scores(self, z: Array) -> Array:
+        """Return 1 for the decision at each point and 0 for every other, (n, K)."""
+        return np.asarray(np.eye(self.decision.max() + 1)[self.of(z)])
+
 
 def boxes_of(feature: Array, threshold: Array, left: Array, right: Array, decision: Array, features: int) -> Boxes:
     """Return the leaf boxes of a decision tree of d ``features``, whose nodes send z[feature] <= threshold to the left.

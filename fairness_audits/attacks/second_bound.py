@@ -95,20 +95,19 @@ def second_bound(
     label: Array | Tensor,
     targets: Targets,
     *,
-    refined: bool = True,
     seed: int = 0,
     streams: Array | None = None,
     execution: Execution = DEFAULT,
 ) -> Distances:
     """Find the nearest image of another class by four searches, each of which starts from the result of the one before.
 
-    1. Bisect the segments to the ``targets``, candidate images of other classes. Without ``refined`` this is all.
+    1. Bisect the segments to the ``targets``, candidate images of other classes.
     2. Go against the gradient of the margin at the image, and against its mean over noisy copies.
     3. Try the directions of the points of the same class that came nearest to the boundary.
     4. Take ``ROUNDS`` steps along the boundary, with a normal estimated from the classes of ``DRAWS`` random images.
 
-    This costs about 140 forward passes for each image, and 30 without ``refined``. A point fails if no segment reaches
-    another class. ``images`` (n, c, h, w), ``label`` (n,) and the errors are those of
+    This costs about 140 forward passes for each image. A point fails if no segment reaches another class. ``images``
+    (n, c, h, w), ``label`` (n,) and the errors are those of
     :func:`fairness_audits.attacks.distances.measured`. The noise of a point depends on (``seed``, ``streams`` (n,))
     alone, not on the other points of its batch.
     """
@@ -128,15 +127,13 @@ def second_bound(
             )
             for target in torch.as_tensor(targets(rows), dtype=torch.float32, device=device).unbind(1):
                 batch.search(target - batch.x)
-            if refined:
-                descended(batch)
+            descended(batch)
             batches.append(batch)
-        if refined:
-            shared = shared_directions(batches)
-            for batch in batches:
-                for ways in zip(*(shared[own] for own in batch.label.tolist()), strict=True):
-                    batch.ray(torch.stack(ways))
-                walked(batch)
+        shared = shared_directions(batches)
+        for batch in batches:
+            for ways in zip(*(shared[own] for own in batch.label.tolist()), strict=True):
+                batch.ray(torch.stack(ways))
+            walked(batch)
     distance = np.concatenate([np.zeros(0), *(one.distance for one in batches)])
     found = [one.closest.adversarial.cpu().numpy() for one in batches] if execution.keep_adversarial else None
     adversarial = None if found is None else np.concatenate([np.zeros((0, *x.shape[1:]), dtype=np.float32), *found])

@@ -1,4 +1,4 @@
-"""The unfair map for models with jumps: the worst of the similar people under a fair metric.
+"""The unfair map for models without a gradient: the worst of the similar people under a fair metric.
 
 A model of trees has no gradient to follow, and points between people have no meaning for it. Instead, one or two
 columns of a row take values of other rows. Candidates come from reference rows that are not audited. The map is
@@ -11,6 +11,7 @@ from itertools import combinations, product
 
 import numpy as np
 
+from fairness_audits.attacks.gradient_flow import Bounds
 from fairness_audits.fair_metric import FairMetric
 from fairness_audits.values import Array
 
@@ -103,6 +104,55 @@ def candidates(
             if _occurs(reference, columns, (first, second), (one, other)):
                 moves.append(pair)
     return tuple(moves[: most - 1])
+
+
+def within(moves: Sequence[Move], bounds: Bounds | None) -> tuple[Move, ...]:
+    """Return the moves to values within the bounds (d,), both in the units of the metric."""
+    if bounds is None:
+        return tuple(moves)
+    low, high = bounds[0] - ROUNDING, bounds[1] + ROUNDING
+    return tuple(
+        move
+        for move in moves
+        if all(low[j] <= value <= high[j] for j, value in zip(move.positions, move.values, strict=True))
+    )
+
+
+def moved(points: Array, moves: Sequence[Move], choice: Array) -> Array:
+    """Return the points (n, d) after the move ``choice`` (n,), -1 for no move."""
+    found = points.copy()
+    for place, move in enumerate(moves):
+        found[choice == place] = move.of(points[choice == place])
+    return found
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The ``moves`` within the bounds of the ``permitted`` columns (by number), and ``every`` move without bounds.
+
+    ``shares`` are the :func:`column_shares` of all ``columns``. ``order`` are the columns by falling share.
+    """
+
+    columns: tuple[Column, ...]
+    shares: Array
+    order: tuple[int, ...]
+    permitted: tuple[int, ...]
+    every: tuple[Move, ...]
+    moves: tuple[Move, ...]
+
+
+def permitted_moves(
+    reference: Array, columns: Sequence[Column], metric: FairMetric, least_share: float, bounds: Bounds | None
+) -> Candidates:
+    """Return the candidates of columns whose share along the sensitive subspace is at least ``least_share``.
+
+    ``reference`` (m, d) are rows that are not audited. They and the ``bounds`` are in the units of the metric.
+    """
+    shares = column_shares(reference, columns, metric)
+    order = tuple(np.argsort(-shares, kind="stable").tolist())
+    permitted = tuple(place for place in order if shares[place] >= least_share)
+    every = candidates(reference, columns, permitted)
+    return Candidates(tuple(columns), shares, order, permitted, every, within(every, bounds))
 
 
 @dataclass(frozen=True)

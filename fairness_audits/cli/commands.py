@@ -7,8 +7,8 @@ import importlib.util
 import inspect
 import pkgutil
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import MISSING, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -34,6 +34,12 @@ PREDICTIONS = Option(
     doc="The rows to audit: CSV or Parquet, a folder of such files, or a glob in quotes.",
     metavar="FILE",
 )
+VERSIONS = Option(
+    "versions",
+    tuple[str, str],
+    doc="The two columns with decisions or scores, one for each version.",
+    metavar="FIRST,SECOND",
+)
 MISSING_TEXTS = Option(
     "missing",
     Sequence[str] | None,
@@ -49,7 +55,7 @@ SEPARATOR = Option(
     "The separator of the columns of a CSV (default: inferred from its first lines).",
 )
 CSV = (MISSING_TEXTS, SEPARATOR)
-OUTPUT = Option("output", Path | None, None, "Folder for audit.json, {files} and the figures.", "DIR")
+OUTPUT = Option("output", Path | None, None, "Folder for {files}.", "DIR")
 JSON = Option("json", Path | None, None, "File for the result as JSON.", "FILE")
 JUNIT = Option("junit", Path | None, None, "File for the outcome as JUnit XML, for continuous integration.", "FILE")
 GATE = Option("gate", bool, False, "Exit with a status for the outcome: 0 not rejected, 3 rejected, 4 inconclusive.")
@@ -59,7 +65,8 @@ GATE = Option("gate", bool, False, "Exit with a status for the outcome: 0 not re
 class Command:
     """A command: the audit's package and public function, and the options that name what it ``reads``.
 
-    Its texts are in ``texts/PACKAGE.yaml`` under ``command``. An audit that ``tests`` something has an exit status and
+    Its texts are in ``texts/PACKAGE.yaml`` under ``command``, with what the help of some options says besides their
+    docstring. An audit that ``tests`` something has an exit status and
     a file for its outcome.
     """
 
@@ -79,7 +86,11 @@ class Command:
         """Return the options under the titles of the help."""
         audited: Audited = self.audit.audited  # type: ignore[attr-defined]
         outputs = (OUTPUT, JSON, JUNIT, GATE) if self.tests else (OUTPUT, JSON)
-        every = [*self.reads, *audited.columns_of_files.values(), *audited.options.values()]
+        more = self.texts.get("options", {})
+        every = [
+            replace(one, doc=" ".join(filter(None, [one.doc, more.get(one.name)])))
+            for one in (*self.reads, *audited.columns_of_files.values(), *audited.options.values())
+        ]
         return {
             "required": [one for one in every if one.required],
             "options": [one for one in every if not one.required],
@@ -90,6 +101,11 @@ class Command:
     def options(self) -> dict[str, Option]:
         """Return all options by name."""
         return {one.name: one for group in self.groups.values() for one in group}
+
+    @property
+    def keywords(self) -> Collection[str]:
+        """Return the options that are also keywords in Python."""
+        return set(self.audit.audited.options)  # type: ignore[attr-defined]
 
     @property
     def texts(self) -> Mapping[str, Any]:
@@ -104,6 +120,8 @@ class Command:
 
 
 COMMANDS: Mapping[str, Command] = {
+    "compare": Command("compare", "compare", (PREDICTIONS, VERSIONS, *CSV)),
+    "plan": Command("plan", "plan", (), tests=False),
     "subgroups": Command("subgroups", "worst_subgroups", (PREDICTIONS, *CSV)),
 }
 
@@ -135,6 +153,10 @@ class Declared:
     @property
     def options(self) -> dict[str, Option]:
         return {one.name: one for group in self.groups.values() for one in group}
+
+    @property
+    def keywords(self) -> Collection[str]:
+        return {one.name for _, one, _ in option_fields(self.module.Settings) if not one.metadata["command"]}
 
     @property
     def texts(self) -> Mapping[str, Any]:

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from fairness_audits.arguments import REQUIRED, Option, read, similar
-from fairness_audits.cli.commands import CONFIG, commands, page_of
+from fairness_audits.cli.commands import CONFIG, Command, Declared, commands, page_of
 from fairness_audits.cli.options_file import read_options
 from fairness_audits.errors import InvalidInput
 from fairness_audits.files import check_destination
-from fairness_audits.messages import listed, missing_package, option_in, shown
+from fairness_audits.messages import enumerated, listed, missing_package, option_in, shown
 from fairness_audits.options import HEAD
 from fairness_audits.progress import progress_bar
+from fairness_audits.results.result import Result
 from fairness_audits.version import __version__
 
 BAD_INPUT = 2
@@ -98,7 +99,7 @@ def parser() -> ArgumentParser:
             allow_abbrev=False,
         )
         _add(one, CONFIG, "")
-        files = listed([page_of(name), *texts["writes"]])
+        files = enumerated(["audit.json", f"the page {page_of(name)}", *texts["writes"]])
         for title, options in command.groups.items():
             group = one.add_argument_group(title)
             for option in options:
@@ -115,7 +116,7 @@ def _add(parser: Any, option: Option, files: str) -> None:
         text += f" (default: {option.default})"
     how: dict[str, Any] = {"default": SUPPRESS, "help": text, "action": "store_true"}
     if option.hint is not bool:
-        how["metavar"] = option.metavar or "|".join(option.choices) or None
+        how["metavar"] = option.placeholder
         how["type"] = partial(_argument, hint=option.hint)
         how["action"] = "extend" if option.repeats else "store"
         how |= {"type": str, "nargs": "+"} if option.words else {}
@@ -142,6 +143,11 @@ def values_of(arguments: Namespace) -> dict[str, Any]:
     return {name: one.checked(values.get(name, one.default)) for name, one in known.items()}
 
 
+def audited(command: Command | Declared, values: Mapping[str, Any]) -> Result:
+    """Return the result of a command with these values of its options."""
+    return command.run(values)
+
+
 def _run(arguments: Namespace) -> int:
     """Audit, write the outputs and print the verdict. Return 0, or the status of the outcome with --gate."""
     values = values_of(arguments)
@@ -161,7 +167,7 @@ def _run(arguments: Namespace) -> int:
         fits.addHandler(RichHandler(console=Console(stderr=True), show_path=False))
         fits.setLevel(logging.INFO)
     with progress_bar(arguments.audit):
-        found = arguments.command.run(values)
+        found = audited(arguments.command, values)
     # Write before printing, so that the files exist even if the reader closes the output early (`| head`).
     written = deliver(found, values["output"], values["json"], values.get("junit"))
     print(found.summary())

@@ -28,7 +28,7 @@ ROUNDED = 4
 """Largest change of an output in half precision, in units in the last place."""
 REMEDIES = (
     ("dtype", ("same dtype", "Double"), "The model uses another precision: {precision}"),
-    ("device", ("on the same device",), "The model has tensors on another device: use --device=cpu"),
+    ("device", ("on the same device",), "The model has tensors on another device: use device='cpu'"),
     (
         "model",
         ("size()[0] ==", ".shape[0] to be equal", "index: 0 Got"),
@@ -61,7 +61,7 @@ class Form:
     unit: str
     inputs: str
     remedy: str
-    precision: str = "use --dtype=float32"
+    precision: str = "use dtype='float32'"
     without_gradient: str = ""
 
 
@@ -69,8 +69,8 @@ def row_form(names: Sequence[str], unit: str = "row") -> Form:
     """Return the form of rows with these columns."""
     columns = listed(list(names))
     remedy = (
-        f"Its input has the columns {columns}. If the model takes others, or in another order, pass its columns "
-        "(--features)"
+        f"Its input has the columns {columns}. If the model takes others, or in another order, pass its columns in "
+        "its order"
     )
     return Form(unit, f"{unit}s of {len(names)} features", remedy)
 

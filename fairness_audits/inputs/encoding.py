@@ -10,7 +10,7 @@ import pandas as pd
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.table import FILL, Source, check_complete
-from fairness_audits.messages import advised, apart
+from fairness_audits.messages import apart
 from fairness_audits.tables.levels import level_name, place_of
 from fairness_audits.tables.rows import Values
 from fairness_audits.values import Array
@@ -120,9 +120,6 @@ def _levels(source: Source, name: str) -> pd.Series:
             f"{source.name}: column {name!r} has {len(levels)} different values, expected at most {MOST_LEVELS} in a "
             "category"
         )
-        remedy = (
-            f"If it is a name or an identifier, leave it out of --features or pass {advised('drop', name)}; otherwise "
-            "merge some of its values"
-        )
+        remedy = "If it is a name or an identifier, leave it out of the features; otherwise merge some of its values"
         raise InvalidInput(problem, source=source.name, column=name, remedy=remedy)
     return pd.Series(levels, dtype=column.dtype)

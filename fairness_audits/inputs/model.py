@@ -125,7 +125,7 @@ def in_calls(function: Callable[[Any], Any], most: int, rows: Any) -> Any:
 
 @contextmanager
 def load_model(
-    model: Any, trust_pickle: bool, computing: Computing, option: str = "--model", wanted: str = "a model"
+    model: Any, trust_pickle: bool, computing: Computing, option: str = "model", wanted: str = "a model"
 ) -> Iterator[Model]:
     """Lend a model: the text of ``option``, which names a model (see TAKES), or an object.
 

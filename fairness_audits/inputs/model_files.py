@@ -66,8 +66,8 @@ class Computing:
             device = torch.device(self.device_name)
             torch.zeros(1, device=device, dtype=self.dtype)
         except Exception as error:
-            problem = f"--device={self.device_name} cannot be used here ({reason(error)})"
-            raise InvalidInput(problem, option="device", remedy="Use --device=cpu") from error
+            problem = f"device={self.device_name!r} cannot be used here ({reason(error)})"
+            raise InvalidInput(problem, option="device", remedy="Use device='cpu'") from error
         return device
 
 
@@ -189,7 +189,7 @@ def _unopened(path: Path, problem: str, error: Exception, remedy: str) -> Invali
 def _check_trusted(path: Path, trust_pickle: bool, what: str, better: str) -> None:
     if not trust_pickle:
         problem = f"{path} is {what}. Opening a pickle can run any code, so this needs your consent"
-        remedy = f"If you trust its source, pass --trust-pickle. A safer way: {better}, or pass path/to/file.py:name"
+        remedy = f"If you trust its source, set trust_pickle. A safer way: {better}, or name path/to/file.py:name"
         raise InvalidInput(problem, source=path, option="trust_pickle", remedy=remedy)
 
 
@@ -218,9 +218,7 @@ def _skops(path: Path, trust_pickle: bool, computing: Computing) -> Opened:
     except Exception as error:
         raise _unopened(path, "cannot be opened as a skops archive", error, "Save it again") from error
     problem = f"{path} holds types that skops does not trust ({listed(unknown, 5)})"
-    raise InvalidInput(
-        problem, source=path, option="trust_pickle", remedy="If you trust its source, pass --trust-pickle"
-    )
+    raise InvalidInput(problem, source=path, option="trust_pickle", remedy="If you trust its source, set trust_pickle")
 
 
 def _exported(path: Path, trust_pickle: bool, computing: Computing) -> Opened:

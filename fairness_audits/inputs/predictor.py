@@ -181,7 +181,7 @@ def coded(made: Predictor, chosen: Collection[str]) -> tuple[str, ...]:
     of whole numbers that behave as such: the model refuses all numbers between them, or treats these numbers alike.
     """
     native = made.native
-    check_columns(native.working, chosen, "--categorical", "the model's input")
+    check_columns(native.working, chosen, "categorical", "the model's input")
     found = {*chosen, *made.categories}
     if made.model.of_frames:
         found |= {name for name in native.whole if name not in found and _behaves_as_code(made, name)}
@@ -232,7 +232,7 @@ def kind_of(model: Model, output: Array, wanted: OutputKind = "auto") -> tuple[K
             f"{model.name} predicts numbers from {output.min():.4g} to {output.max():.4g}, which are neither classes "
             "nor probabilities",
             option="output_kind",
-            remedy="If they are logits, use --output-kind=logits. If they predict labels, pass a function that "
+            remedy="If they are logits, use output_kind='logits'. If they predict labels, pass a function that "
             "returns 1 for the positive decision and 0 for the other",
         )
     return kind, model.cut or 0.0

@@ -47,14 +47,6 @@ class Scores:
         return np.asarray(self.trial.argmax(1))
 
 
-TRIED_ROWS = 2000
-"""Number of rows on which a model is tried for jumps."""
-NEAR, JUMP, JUMPING = 1e-6, 1e-4, 0.01
-"""Outputs jump if probabilities of points this near differ by more than JUMP in at least this share of rows."""
-FLAT_ROWS, FLAT = 200, 1e-3
-"""A model is a step function if, along every axis, its outputs change in few rows over this distance."""
-
-
 @dataclass(frozen=True)
 class Answers:
     """A model without a gradient, as functions of points (n, d) in the columns' own units.
@@ -62,9 +54,9 @@ class Answers:
     ``outputs`` maps points to numbers (n, K) or (n,) of the ``kind``, which was detected from the values if
     ``detected`` is true. ``itself`` maps points to the class indices of the model's own predict, None if it has only
     outputs. ``trial`` (n, K) are the log-probabilities of the audited rows, up to a constant per row, and
-    ``prediction`` (n,) their classes. ``columns`` and ``saturated`` are as in :class:`Scores`. ``single`` tells whether
-    the outputs are in single precision, ``decision_values`` whether they are those of a decision function, and
-    ``regression`` whether they are predictions of the label, less 1/2.
+    ``prediction`` (n,) their classes. ``columns`` and ``saturated`` are as in :class:`Scores`.
+    ``decision_values`` tells whether the outputs are those of a decision function, and ``regression`` whether they are
+    predictions of the label, less 1/2.
     """
 
     outputs: Callable[[Array], Array]
@@ -75,7 +67,6 @@ class Answers:
     trial: Array
     prediction: Array
     saturated: int
-    single: bool
     decision_values: bool
     regression: bool
 
@@ -171,7 +162,6 @@ def answered(made: Predictor, encoding: Encoding, features: Array, numbers: Arra
         trial=trial,
         prediction=likeliest(trial) if own is None else own,
         saturated=int(np.isneginf(second).sum()),
-        single=bool((output == output.astype(np.float32)).all()),
         decision_values=model.cut == 0,
         regression=bool(cut),
     )
@@ -190,42 +180,6 @@ def _check_agreement(model: Model, own: Array, trial: Array) -> None:
         )
 
 
-def jumps(probabilities: Callable[[Array], Array], points: Array, directions: Array) -> float:
-    """Return the share of points at which a model's probabilities jump.
-
-    Parameters
-    ----------
-    probabilities : callable
-        Maps points (m, d) to probabilities (m, K).
-    points : array (n, d)
-        A sample of the rows, in the units of the audit.
-    directions : array (k, d)
-        Unit vectors along which the model is tried.
-
-    Returns
-    -------
-    float
-        Share of points for which probabilities there and at 1e-6 on either side along a direction differ by more than
-        1e-4. It is 1 for a step function whose steps are rarely that near: probabilities differ between points, but
-        around most points they are constant along every axis.
-    """
-    gap, here = np.zeros(len(points)), probabilities(points)
-    for u in directions:
-        # A model may treat all values that do not occur in its data alike, so compare both sides with the point too.
-        sides = np.stack([probabilities(points - NEAR * u), here, probabilities(points + NEAR * u)])
-        gap = np.maximum(gap, np.ptp(sides, axis=0).max(axis=1))
-    share = float((gap > JUMP).mean())
-    if share >= JUMPING or (gap > 0).mean() > 0.5:
-        return share
-    some, here = points[:FLAT_ROWS], here[:FLAT_ROWS]
-    if np.ptp(here, axis=0).max() == 0:
-        return share
-    for axis in np.eye(points.shape[1]):
-        if (probabilities(some + FLAT * axis) != here).any(axis=1).mean() > 0.5:
-            return share
-    return 1.0
-
-
 def probed(model: Model, features: torch.Tensor, names: Sequence[str], kind: OutputKind) -> Scores:
     """Return the network as a function from rows to class scores, after a trial on all rows ``features`` (n, d).
 
@@ -234,7 +188,7 @@ def probed(model: Model, features: torch.Tensor, names: Sequence[str], kind: Out
     """
     import torch
 
-    form = replace(row_form(names), without_gradient="; --search=people needs no gradient")
+    form = replace(row_form(names), without_gradient="; search='people' needs no gradient")
     with torch.no_grad():
         output = tensor_of(model.evaluate, features, form).detach().cpu()
         check_finite(output.numpy(), range(len(output)), form)
@@ -321,7 +275,7 @@ def model_words(facts: Mapping[str, Any]) -> str:
 
 OUTPUT_CAVEATS = f"""
 read_as_probabilities: All outputs lie between 0 and 1 (and sum to 1 within {ROUNDING} if there are several), so they
-  were read as probabilities. If they are logits, use --output-kind=logits.
+  were read as probabilities. If they are logits, use output_kind='logits'.
 decision_values: The model has no probabilities, so its decision values were read as log-odds. A loss then depends on
   their scale. Calibrate the model first, for example by scikit-learn's CalibratedClassifierCV.
 regression: The model is a regression on the labels 0 and 1. It decides at 0.5. Its predictions less 0.5 were read as
@@ -346,6 +300,6 @@ def check_kind(output: torch.Tensor | Array, kind: Kind) -> None:
     if not fits:
         wanted = "in [0, 1]" if kind == "probability" else "of at most 0"
         raise InvalidInput(
-            f"--output-kind={kind}: expected values {wanted}, found {low:.4g} to {high:.4g}: these look like logits",
+            f"output_kind={kind!r}: expected values {wanted}, found {low:.4g} to {high:.4g}: these look like logits",
             option="output_kind",
         )

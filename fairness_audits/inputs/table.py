@@ -15,7 +15,7 @@ import pandas as pd
 from fairness_audits import options
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.native import Handed, Native
-from fairness_audits.messages import SHOWN, advised, check_columns, listed, option_in
+from fairness_audits.messages import SHOWN, check_columns, listed, option_in
 from fairness_audits.seeds import generators
 from fairness_audits.tables.duckdb_engine import DuckTable, opened
 from fairness_audits.tables.levels import first_row, in_order, level_name, unfit, where
@@ -74,7 +74,7 @@ class Source:
             problem = f"there is no file {path}"
             raise InvalidInput(problem, source=path, remedy="Give the path of a CSV or Parquet file")
         with opened(path, missing=missing, separator=separator, text_columns=text) as found:
-            check_columns(found, text, "--text", found.name)
+            check_columns(found, text, "text", found.name)
             table = found.frame(text)
         if table.empty:
             raise InvalidInput(f"{path} has no rows. An audit needs rows of data", source=path)
@@ -236,24 +236,24 @@ def feature_names(
     """
     table, path = source.table, source.name
     labels = () if label is None else (label,)
-    roles = (("--label", labels), (option, apart), ("--features", chosen.features), ("--drop", chosen.drop))
+    roles = (("label", labels), (option, apart), ("features", chosen.features), ("drop", chosen.drop))
     for named_by, names in roles:
         check_columns(table, names, named_by, path)
     if label in apart:
-        problem = f"column {label!r} is both --label and {option}"
+        problem = f"column {label!r} is both label and {option}"
         raise InvalidInput(problem, option=option_in(option), column=label, remedy="Drop one of them")
     if not chosen.features:
         left_out = {*labels, *chosen.drop, *(() if included else apart)}
         every = tuple(name for name in table.columns if name not in left_out)
         if not every:
-            problem = f"{path} has no column left for the features, apart from label, {option[2:]} and dropped columns"
+            problem = f"{path} has no column left for the features, apart from label, {option} and dropped columns"
             raise InvalidInput(problem, source=path, option="drop", remedy="Drop fewer columns")
         return every
     if repeated := sorted({name for name in chosen.features if list(chosen.features).count(name) > 1}):
-        problem = f"--features names {listed(repeated)} more than once"
+        problem = f"features names {listed(repeated)} more than once"
         raise InvalidInput(problem, option="features", column=repeated[0], remedy="Name each column once")
     if both := [name for name in chosen.features if name in {*labels, *chosen.drop}]:
-        problem = f"--features names {listed(both)}, which is also the label or in --drop"
+        problem = f"features names {listed(both)}, which is also the label or in drop"
         raise InvalidInput(problem, option="features", column=both[0], remedy="Remove it from one of them")
     return tuple(chosen.features)
 
@@ -278,7 +278,7 @@ def numeric(source: Source, names: Sequence[str], gaps: bool = False, wanted: st
         problem = f"{source.name}: expected {wanted} in every feature column, but {found}{more}"
         remedy = (
             "Encode these columns as the model expects them (such as pandas.get_dummies for text, days for dates). "
-            f"Otherwise, leave them out of --features or pass {advised('drop', ','.join(wrong))}"
+            "Otherwise, leave them out of the features"
         )
         raise InvalidInput(problem, source=source.name, option="features", column=wrong[0], remedy=remedy)
     if not gaps:
@@ -322,7 +322,7 @@ def class_numbers(source: Source, column: str, classes: Sequence[str] | None) ->
     values = Values.of(source, column, "label", source.table[column])
     texts = [level_name(value) for value in values.distinct]
     if classes is not None and len(set(classes)) < len(classes):
-        problem = f"--classes contains a class more than once: {listed(classes)}"
+        problem = f"classes contains a class more than once: {listed(classes)}"
         raise InvalidInput(problem, option="classes", remedy="Name each class once")
     number = {level_name(name): place for place, name in enumerate(classes or ())}
     # Numbers are indices of the outputs, unless the classes are numbers themselves.
@@ -330,25 +330,25 @@ def class_numbers(source: Source, column: str, classes: Sequence[str] | None) ->
     if indices and not set(texts) <= set(number):
         number = {text: int(text) for text in texts}
     if odd := in_order(text for text in texts if text not in number and (classes is not None or not text.isdigit())):
-        problem, remedy = "which --classes does not contain", f"It has: {listed(classes or ())}"
+        problem, remedy = "which is not in classes", f"It has: {listed(classes or ())}"
         if classes is None:
             problem = "but expected the indices of the model's outputs, from 0"
-            remedy = "List the labels in the order of the model's outputs, --classes=A,B,C"
+            remedy = "List the labels in the order of the model's outputs (classes)"
         raise unfit(source, column, "label", f"holds {listed(odd, SHOWN)}, {problem}", remedy, option="classes")
     return values.coded({value: number[text] for value, text in zip(values.distinct, texts, strict=True)})
 
 
 def check_classes(label: Array, count: int, classes: Sequence[str] | None, name: object, path: str) -> None:
-    """Raise InvalidInput unless labels are outputs of a model of ``count`` classes and ``--classes`` names them all."""
+    """Raise InvalidInput unless labels are outputs of a model of ``count`` classes and ``classes`` names them all."""
     if classes is not None and len(classes) != count:
         found = len(classes)
-        problem = f"expected --classes of length {count}, a name for each class of the model; found length {found}"
+        problem = f"expected {count} names in classes, one for each class of the model; found {found}"
         remedy = "Name all classes, in the order of the outputs"
         raise InvalidInput(problem, option="classes", remedy=remedy)
     if beyond := sorted(set(label[label >= count].tolist())):
         row, held = int(np.flatnonzero(label >= count)[0]), listed(beyond, SHOWN)
         problem = f"{path}: the label {name!r} holds {held}, but the model has {count} classes, 0 to {count - 1}"
-        remedy = "If the classes have other numbers or names, list them with --classes"
+        remedy = "If the classes have other numbers or names, list them (classes)"
         raise InvalidInput(problem, source=path, option="classes", column=str(name), row=row, remedy=remedy)
 
 
@@ -365,7 +365,7 @@ def classes_of(
         problem = (
             f"the model returns scores of {count} classes, but the label {column!r} of {source.name} holds {found}"
         )
-        remedy = "List the model's classes, in the order of its outputs, with --classes"
+        remedy = "List the model's classes, in the order of its outputs (classes)"
         raise InvalidInput(problem, source=source.name, option="classes", column=column, remedy=remedy)
     return label, tuple(classes or map(str, range(count)))
 
@@ -380,8 +380,8 @@ def two_levels(source: Source, attribute: Attribute) -> tuple[Array, tuple[str, 
             f"{listed(levels, SHOWN)}"
         )
         remedy = (
-            f"Compare one level with the rest, {advised('sensitive', f'{column}={levels[0]}')}, or merge its "
-            "levels into two"
+            f"Compare one level with the rest ({column}={levels[0]} in a file, values == {levels[0]!r} in Python), or "
+            "merge its levels into two"
         )
         raise InvalidInput(problem, source=source.name, option="sensitive", column=column, remedy=remedy)
     first, second = levels
@@ -462,8 +462,8 @@ def units(features: Array, names: Sequence[str], standardize: options.Standardiz
                 f"columns with a standard deviation far from 1: {found}. The audit treats one unit of each column alike"
             )
             remedy = (
-                "Choose --standardize=continuous, which measures columns of more than two values in standard "
-                "deviations (the model still sees the original values), or --standardize=none, which keeps "
+                "Choose standardize='continuous', which measures columns of more than two values in standard "
+                "deviations (the model still sees the original values), or standardize='none', which keeps "
                 "their units"
             )
             raise InvalidInput(problem, option="standardize", column=names[off[0]], remedy=remedy)

@@ -101,7 +101,7 @@ def group_names(
         problem = f"has {len(values):,} values ({_shown(values)}), but at most {MOST_GROUPS} groups can be compared"
         remedy = (
             "Cut numbers into ranges, or compare one value with all others, "
-            f"{advised(role, f'{column}={level_name(in_order(values)[0])}')}"
+            f"{column}={level_name(in_order(values)[0])} in a file, values == {in_order(values)[0]!r} in Python"
         )
         raise unfit(table, column, role, problem, remedy)
     return names

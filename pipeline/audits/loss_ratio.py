@@ -8,14 +8,15 @@ Source: Maity et al. 2021, "Statistical inference for individual fairness", Algo
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from fairness_audits.attacks.engines import unfair_map
-from fairness_audits.attacks.gradient_flow import Plan, step_schedule
-from fairness_audits.audits.loss_ratio.ratio_tests import flow_tests
+from fairness_audits.attacks.gradient_flow import Flow, Plan, step_schedule
+from fairness_audits.audits.loss_ratio.core import LossRatio, along_gradient
 from fairness_audits.fair_metric import FairMetric, learn_batch, principal_angles, rotated
 from fairness_audits.group_metrics import group_metrics
 from fairness_audits.models import architecture
@@ -103,17 +104,14 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
         next(iter(plans.values())).check()
     rows: list[dict[str, Any]] = []
     arrays: dict[str, Array] = {}
+    losses = np.full((classifier.repetitions, len(config.recorded), label.shape[-1]), np.nan)
     for (place, regularization, step_size), plan in plans.items():
         columns = {**vars(place), "regularization": regularization, "step_size": step_size}
-        losses = np.full((classifier.repetitions, len(config.recorded), label.shape[-1]), np.nan)
-        original = losses[:, 0]
-        if plan.ends_stable:
-            flow = unfair_map(classifier, features, label, plan)
-            losses, original = flow.losses, flow.original_loss
-            if not arrays:
-                arrays = {"most_unfair": largest(losses[:, -1] / original)}
-        statistics = _tests(original, losses, label, config)
-        rows += _tidy(statistics, config.recorded, columns, config)
+        attack = partial(unfair_map, classifier, features, label) if plan.ends_stable else partial(_lost, losses)
+        found = along_gradient(attack, features, label, plan, delta=config.delta, alpha=config.alpha)
+        if plan.ends_stable and not arrays:
+            arrays = {"most_unfair": largest(found.comparable_loss / found.original_loss)}
+        rows += _tidy(_statistics(found), config.recorded, columns, config)
     rows += _tidy(_once(dataset, classifier, test, config, metrics), (np.nan,), {})
     return AuditResult.of("loss_ratio", dataset, classifier, rows, arrays)
 
@@ -141,14 +139,16 @@ def largest(ratio: Array) -> Array:
     return found & np.isfinite(ratio)
 
 
-def _tests(original: Array, losses: Array, label: Array, config: Config) -> dict[str, Array]:
-    """Compute both tests of attacked losses (R, L, n) against original losses (R, n): statistics (R, L) by name."""
-    by_loss, by_error = flow_tests(original, losses, label, config.delta, config.alpha)
-    statistics = {
-        **{name: getattr(by_loss, field) for name, field in LOSS_STATISTICS.items()},
-        **{name: getattr(by_error, field) for name, field in ERROR_STATISTICS.items()},
-    }
-    for name, test in (("rejected", by_loss), ("error_rejected", by_error)):
+def _lost(losses: Array, plan: Plan) -> Flow:
+    """Return the flow of a plan that is not followed, without any loss."""
+    return Flow(losses[:, 0], losses, losses[:, 0])
+
+
+def _statistics(found: LossRatio) -> dict[str, Array]:
+    """Return the statistics (R, L) of both tests by name."""
+    tests = ((found.course, LOSS_STATISTICS), (found.error_course, ERROR_STATISTICS))
+    statistics = {name: getattr(test, field) for test, names in tests for name, field in names.items()}
+    for name, test in (("rejected", found.course), ("error_rejected", found.error_course)):
         statistics[name] = np.where(test.undefined, np.nan, test.rejected)
     return statistics
 

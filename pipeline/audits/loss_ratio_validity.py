@@ -11,6 +11,7 @@ Source: Maity et al. 2021, "Statistical inference for individual fairness", sect
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from scipy.special import ndtr
 
 from fairness_audits.attacks.engines import unfair_map
 from fairness_audits.attacks.gradient_flow import Plan, step_schedule
+from fairness_audits.audits.loss_ratio.core import along_gradient
 from fairness_audits.audits.loss_ratio.ratio_tests import (
     RatioTest,
     error_rate_ratio_test,
@@ -69,15 +71,16 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     batch = dataset.batch("test", 1 if dataset.repetitions == 1 else classifier.repetitions)
     schedule = step_schedule(config.schedule, config.step_size, config.power, config.steps)
     plan = Plan(rotated(config.angle), config.regularization, schedule, [config.steps])
-    flow = unfair_map(classifier, batch.features, batch.label, plan)
-    label = np.broadcast_to(batch.label, flow.original_loss.shape)
-    before, after = flow.original_loss, flow.losses[:, -1]
+    attack = partial(unfair_map, classifier, batch.features, batch.label)
+    found = along_gradient(attack, batch.features, batch.label, plan, delta=1.0, alpha=config.alpha)
+    label = np.broadcast_to(batch.label, found.original_loss.shape)
+    before, after = found.original_loss, found.comparable_loss
+    truths = {"loss": found.course.mean, "error": found.error_course.mean}
     pairs = {"loss": (before, after), "error": (misclassified(before, label), misclassified(after, label))}
     rows: list[dict[str, Any]] = []
     for r, rng in enumerate(rngs):
         for name, (original, attacked) in pairs.items():
-            population = original[r], attacked[r]
-            truth = float(TESTS[name](*population, 1.0, config.alpha).mean)
+            population, truth = (original[r], attacked[r]), float(truths[name][r, -1])
             if not np.isfinite(truth):
                 raise InvalidInput(
                     f"the classifier misclassifies none of the {len(label[r])} points of the population, so the "

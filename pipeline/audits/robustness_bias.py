@@ -20,13 +20,13 @@ from fairness_audits.attacks import Execution
 from fairness_audits.audits.inference import Precision
 from fairness_audits.audits.robustness_bias.core import MEASURES, RobustnessBias, robustness_bias
 from fairness_audits.audits.robustness_bias.distances import EXACT, SMOOTHING, Attack, attack_on, exact_arithmetic
-from fairness_audits.audits.robustness_bias.examples import chosen, shown
 from fairness_audits.audits.robustness_bias.measures import Partition
 from fairness_audits.models.device import visible_device
 from fairness_audits.seeds import fingerprint
 from fairness_audits.validation import Checked, Count, Positive, Share, one_of, some_of
 from fairness_audits.values import Array, Checkpoint, Classifier, ImageDataset
 from pipeline import networks
+from pipeline.example_pairs import chosen, shown
 from pipeline.network_distances import NAMES, STREAMS, WITH_IMAGES, AuditedNetwork, Progress, applies, together
 from pipeline.values import AuditResult
 
@@ -141,7 +141,7 @@ def run(
     ``example_partition`` (1,), its name; ``example_budget`` (1,); and of the nearer and the farther point, (2, ...)
     each, ``example_points``, ``example_images`` and ``example_perturbed`` (2, c, h, w) float32 in [0, 1],
     ``example_distance``, ``example_label``, ``example_prediction`` (of the perturbed image), and ``example_level``, a
-    code. Which points they are is decided by the rule in :mod:`fairness_audits.audits.robustness_bias.examples`.
+    code. Which points they are is decided by the rule in :mod:`pipeline.example_pairs`.
 
     All random numbers come from ``rngs``, one for each checkpoint. Raises ValueError for a classifier that is not a
     network for this data set.

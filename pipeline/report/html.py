@@ -61,7 +61,7 @@ def describe(
         "scale": inputs.scale,
         "claims": list(claims),
         "stamp": list(stamp.lines()),
-        "brief": _brief(stamp),
+        "brief": [*unfinished(inputs.config), *_brief(stamp)],
         "departures": departures(stamp.reductions),
         "emphatic": stamp.emphatic,
         "artefacts": [_artefact(name, made[name], names) for name in names],
@@ -75,6 +75,16 @@ def describe(
         "reference": held,
         "software": {"computed": list(map(dict, computed)), "drawn": software.installed()},
     }
+
+
+def unfinished(config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the line at the top of a study that is still being computed: its missing blocks with their data sets."""
+    places = config.get("left_out", ()) if config.get("unfinished") else ()
+    blocks: dict[str, list[str]] = {}
+    for place in places:
+        blocks.setdefault(place["block"].replace("_", " "), []).append(place["dataset"])
+    told = [f"{block} on {w.datasets_named(sorted(set(names)))}" for block, names in blocks.items()]
+    return [{"text": f"Still being computed: {'; '.join(told)}.", "emphatic": True}] if told else []
 
 
 def _brief(stamp: Stamp) -> list[dict[str, Any]]:
@@ -148,13 +158,11 @@ def page(
     studies: Sequence[Mapping[str, Any]],
     pictures: Mapping[tuple[str, str], bytes],
     environment: Mapping[str, Any],
-    failures: Mapping[str, Any] | None = None,
 ) -> str:
     """Return the page for the indexes of the studies (see :func:`describe`).
 
     ``pictures`` holds the PNG of each figure by (study, artefact). ``environment`` has ``commit``, ``versions``,
-    ``machine`` and ``times``. ``failures`` is the account of failed jobs (:func:`pipeline.workflow.failures.account`);
-    the page opens with it. Raises ValueError if the picture of a figure is missing.
+    ``machine`` and ``times``. Raises ValueError if the picture of a figure is missing.
     """
     present = environment["versions"]
     page = template(
@@ -172,7 +180,6 @@ def page(
         formats=FORMATS,
         environment=environment,
         versions=[(what, software.described(one, present)) for what, one in versions(studies)],
-        failures=failures,
         times_total=RuleTime.of("all", environment["times"]),
     )
 

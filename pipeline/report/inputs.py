@@ -32,7 +32,8 @@ class Inputs:
 
     ``config`` has ``experiment`` (the study's declaration), ``sections`` (the resolved dataset, method, audit and
     repetitions of each audit file) and ``published`` (the same at the published scale), and the points of the grid that
-    the run omits: ``left_out``, and ``not_chosen`` for other data sets than the chosen ones. ``datasets``,
+    the run omits: ``left_out``, and ``not_chosen`` for other data sets than the chosen ones. ``unfinished`` says that
+    the run computes what is left out later. ``datasets``,
     ``classifiers`` and ``audits`` have the keys of the points, see :class:`Keys`.
     """
 
@@ -109,10 +110,12 @@ class Inputs:
             return [name for name in names if not datasets or name in datasets]
 
         lost = sorted(set(self.rows.loc[self.rows["origin"] == "absent", "dataset"]))
+        part = ", ".join(blocks) or "a part"
+        later = f"{part} of {{}} is still being computed"
         reasons = {
             "the data of {} are missing": [name for name in lost if not datasets or name in datasets],
             "DATASETS leaves out {}": omitted("not_chosen"),
-            f"this run leaves out {', '.join(blocks) or 'parts'} of {{}}": omitted("left_out"),
+            later if self.config.get("unfinished") else f"this run leaves out {part} of {{}}": omitted("left_out"),
         }
         told = [reason.format(w.datasets_named(names)) for reason, names in reasons.items() if names]
         if told:

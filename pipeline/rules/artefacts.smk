@@ -18,9 +18,3 @@ def drawn(study):
         return report(path, caption=caption, category="{study}", labels={"artefact": stem})
 
     return [output(path) for path in registry.patterns(study)]
-
-
-# Everything in Snakemake's report.
-rule artefacts:
-    input:
-        [registry.files(study) for study in run.studies],

@@ -6,22 +6,17 @@ localrules:
     fetch,
 
 
-def twin(wildcards):
-    """Return the files of a data set's twin. Fetch again if published files can replace a substitute."""
-    if workflow.is_main_process and run.superseded(wildcards.dataset):
-        workflow.dag.forcefiles.add(f"data/raw/{wildcards.dataset}/manifest.json")
-    return run.twin(wildcards.dataset)
-
-
 rule fetch:
     message:
         "fetch {wildcards.dataset}"
     input:
-        twin=twin,
+        twin=lambda w: run.twin(w.dataset),
     output:
         manifest="data/raw/{dataset}/manifest.json",
     params:
         source=run.source,
+        # One more if published files can now replace a substitute: the changed parameter fetches again.
+        replaced=lambda w: run.replaced(w.dataset),
         code=lambda w: run.code("fetch", dataset=w.dataset),
     log:
         "results/logs/fetch/{dataset}.log",
@@ -31,7 +26,7 @@ rule fetch:
     priority: 1000000
     shell:
         "{python:q} -m pipeline.stages.fetch --dataset {wildcards.dataset} --source {params.source}"
-        " --raw data/raw/{wildcards.dataset} --output {output.manifest} > {log} 2>&1"
+        " --replaced {params.replaced} --raw data/raw/{wildcards.dataset} --output {output.manifest} > {log} 2>&1"
 
 
 rule prepare:

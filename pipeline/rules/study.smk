@@ -71,6 +71,40 @@ for study in run.declared:
             " --captions results/captions/{wildcards.study} --index {output.index} --processes {drawers} > {log} 2>&1"
 
 
+# The part of the first study that takes no long job, within minutes of the start. It says what is still being computed.
+rule first_page:
+    message:
+        "first page, results/pages/{wildcards.study}_first.html"
+    input:
+        datasets=lambda w: first.files("prepare", w.study),
+        audits=lambda w: first.files("audit", w.study),
+        classifiers=lambda w: first.files("train", w.study),
+        published=published,
+    output:
+        html="results/pages/{study}_first.html",
+    params:
+        audits=lambda w: encoded(first.collect(w.study)),
+        config=lambda w: encoded({**first.artefacts(w.study), "unfinished": True}),
+        code=lambda w: run.code("artefacts", study=w.study),
+        folder="results/first/{study}",
+        scale=run.scale,
+    log:
+        f"results/logs/{run.scale}/first_page/{{study}}.log",
+    benchmark:
+        f"results/benchmarks/{run.scale}/first_page/{{study}}.tsv"
+    threads: max(1, min(4, (workflow.resource_settings.cores or 8) // 2))
+    priority: 100000
+    shell:
+        "({python:q} -m pipeline.stages.collect --study {wildcards.study} --scale {params.scale} --audits {params.audits:q}"
+        " --output {params.folder}/rows.parquet;"
+        " printf %s {params.config:q} | {one_thread} {python:q} -m pipeline.stages.artefacts --study {wildcards.study}"
+        " --config - --rows {params.folder}/rows.parquet --datasets {input.datasets:q} --audits {input.audits:q}"
+        " --classifiers {input.classifiers:q} --published {input.published:q} --tables {params.folder}"
+        " --figures {params.folder}/{wildcards.study} --index {params.folder}/index.json --processes {drawers};"
+        " {python:q} -m pipeline.stages.report --index {params.folder}/index.json --figures {params.folder}"
+        " --benchmarks results/benchmarks --scale {params.scale} --output {output.html}) > {log} 2>&1"
+
+
 # A study's own page is there as soon as the study is drawn. The report has all studies.
 rule page:
     message:
@@ -139,3 +173,9 @@ rule sweep:
     shell:
         "{python:q} -m pipeline.stages.sweep --config {params.config:q} --rows {input.rows} --summary {output.summary}"
         " --figure {params.stem} > {log} 2>&1"
+
+
+# Everything in Snakemake's report.
+rule artefacts:
+    input:
+        [registry.files(study) for study in run.studies],

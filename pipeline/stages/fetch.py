@@ -7,6 +7,7 @@ The manifest is JSON with the keys
   ``simulated`` or ``bundled`` (no files needed);
 - ``files``: ``path``, ``sha256``, ``size`` and ``place`` (the source) of each file;
 - ``reason``: why the official files are not used, or null;
+- ``replaced``: how often better files have replaced those of an earlier manifest;
 - ``content``, only for images that are identified by their pixels: the digest of each split.
 """
 
@@ -48,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments,
         dataset={"help": "name of a module in pipeline/datasets"},
         source={"choices": DATA_SOURCES, "default": "auto", "help": "auto: official files or a substitute"},
+        replaced={"type": int, "default": 0, "help": "how often better files have replaced these"},
         raw={"type": Path, "help": "folder of the raw files"},
         output={"type": Path, "help": "file for the manifest (.json)"},
     )
@@ -58,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(f"fetch {options.dataset}: {error}")
     if manifest["reason"] and options.source == "auto":
         print(_warning(manifest), file=sys.stderr, flush=True)
-    save_json(manifest, options.output)
+    save_json({**manifest, "replaced": options.replaced} if options.replaced else manifest, options.output)
     places = ", ".join(file["place"] for file in manifest["files"]) or NOTHING[manifest["origin"]]
     print(f"{options.dataset}: {manifest['origin']} ({places})")
 

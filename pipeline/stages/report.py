@@ -33,8 +33,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--benchmarks", required=True, help="folder with the benchmark files; it need not exist")
     parser.add_argument("--scale", required=True)
     parser.add_argument("--output", required=True, help="file for the report (.html)")
-    parser.add_argument("--summary", help="file for the printed summary (.txt); omit it for an incomplete run")
-    parser.add_argument("--failures", help="failures of the run (.json)")
+    parser.add_argument("--summary", help="file for the printed summary (.txt); omit it for the page of one study")
     options = parser.parse_args(arguments)
     studies = [load_json(path) for path in options.index]
     pictures = {
@@ -56,7 +55,6 @@ def main(arguments: list[str] | None = None) -> None:
                 "seeds": SEEDS,
                 "times": environment.rule_times(benchmarks(Path(options.benchmarks), options.scale)),
             },
-            load_json(options.failures) if options.failures else None,
         ),
         options.output,
     )

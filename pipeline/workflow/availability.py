@@ -127,6 +127,12 @@ def reachable(files: Iterable[Any], raw: Path) -> str:
     return "undecided" if all(file.urls or elsewhere for file in missing) else "absent"
 
 
+def replaced(raw: Path) -> int:
+    """Return how often better files have replaced what the manifest records."""
+    path = raw / RECORD
+    return int(json.loads(path.read_text(encoding="utf-8")).get("replaced", 0)) if path.is_file() else 0
+
+
 def superseded(kind: str, raw: Path) -> bool:
     """Return whether the manifest records a substitute or missing data, and better files are now available."""
     if not (raw / RECORD).is_file():

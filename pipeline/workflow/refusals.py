@@ -8,16 +8,13 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
-from snakemake.exceptions import LockException, MissingRuleException
+from snakemake.exceptions import MissingRuleException
 from snakemake.io import expand, strip_wildcard_constraints
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import nearest
-from fairness_audits.process import Process
-from pipeline.workflow import resume
 
 
 def explained(known: Callable[[], Collection[str]]) -> Callable[[logging.LogRecord], bool]:
@@ -33,21 +30,11 @@ def explained(known: Callable[[], Collection[str]]) -> Callable[[logging.LogReco
 
 def sentence(error: BaseException | None, known: Callable[[], Collection[str]]) -> str:
     """Return the text for an error that the user can correct; empty for other errors."""
-    if isinstance(error, LockException):
-        return locked(Path.cwd())
     if isinstance(error, MissingRuleException) and (name := re.match(r"No rule to produce (\S+)", str(error))):
         return f"There is no file or rule {name[1]!r} to make{nearest(name[1], known())}"
     while error and not isinstance(error, InvalidInput):
         error = error.__cause__ or error.__context__
     return str(error) if error else ""
-
-
-def locked(folder: Path) -> str:
-    """Return who works in a locked folder, and what to do."""
-    others = {path: process for path, process in resume.recorded(folder).items() if process != Process.this()}
-    if busy := resume.holders(folder, others):
-        return "\n  ".join([f"Another run works in {folder}, on files that this run needs:", *busy])
-    return f"The last run in {folder} was interrupted. Run `make resume` to continue it"
 
 
 def targets(rules: Iterable[Any], scale: str, studies: Iterable[str], sweeps: Iterable[str]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline import io, software
+from pipeline.workflow import lock
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "config": {"type": json.loads, "help": "JSON object with the resolved configuration sections"},
@@ -25,6 +26,7 @@ def options(
     description: str | None, arguments: Sequence[str] | None, *names: str, **own: Mapping[str, Any]
 ) -> argparse.Namespace:
     """Parse the options ``names`` of :data:`OPTIONS` and the options ``own`` of one stage."""
+    lock.join()
     parser = argparse.ArgumentParser(description=description)
     for name, settings in {**{name: OPTIONS[name] for name in names}, **own}.items():
         parser.add_argument(f"--{name}", **{"required": "default" not in settings, **settings})

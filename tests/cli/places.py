@@ -15,7 +15,6 @@ import torch
 from PIL import Image
 
 from fairness_audits.cli.entry import main, parser, values_of
-from fairness_audits.results.document import Document
 from fairness_audits.results.result import Result
 
 N = 300
@@ -189,29 +188,11 @@ def build_studio(folder: Path) -> None:
     (folder / "nets.py").write_text(NETWORKS)
 
 
-def build_parts(folder: Path) -> None:
-    """JSON of no result, of another audit, and of two parts with different options."""
-    files: dict[str, Any] = {"list": [], "rates": {"audit": "permutation"}}
-    files |= {
-        f"steps{steps}": {
-            "audit": "loss-ratio",
-            "schema": Document.schema,
-            "data": {"part": "1/2"},
-            "options": {"steps": steps},
-        }
-        for steps in (1, 2)
-    }
-    for name, content in files.items():
-        (folder / f"{name}.json").write_text(json.dumps(content))
-    (folder / "text.json").write_text("text")
-
-
 BUILDERS = {
     "loss-ratio": build_desk,
     "permutation": build_ledger,
     "fliptest": build_office,
     "robustness": build_studio,
-    "join": build_parts,
 }
 USUAL = {
     "loss-ratio": "--data rows.parquet --label hired --features merit,proxy,member --model unfair.pt --steps 60",
@@ -220,7 +201,6 @@ USUAL = {
     "--map exact --id person --label hired --null-draws 0 --refits 0",
     "robustness": "--model model.pt --images faces --partition attributes.csv --label smiles --attack exact "
     "--bootstraps 200 --permutations 999",
-    "join": "",
 }
 """What each audit is given in its folder unless a test says otherwise."""
 

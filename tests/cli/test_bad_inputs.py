@@ -28,7 +28,7 @@ from fairness_audits.results.sentences import STATUS
 from tests.cli.places import ended, run
 from tests.errors import fields_of
 
-COMMANDS = ("loss-ratio", "permutation", "fliptest", "robustness", "join")
+COMMANDS = ("loss-ratio", "permutation", "fliptest", "robustness")
 HERE = Path(__file__).parent
 """``bad_inputs/COMMAND.txt`` is a table. An entry is two lines: arguments => fields of the error, and the message.
 

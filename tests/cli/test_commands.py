@@ -54,8 +54,6 @@ SHELL = "--predictions preds.parquet --label y --score p --group sex --draws 39 
         "permutation --junit again.yaml --config again.yaml",
         "permutation --output PLACE --predictions groups.csv",
         "loss-ratio --sensitive sex --model model.py:f --json model.py",
-        "join --parts part --output part",
-        "join --parts part --json part/audit.json",
     ],
 )
 def test_no_output_replaces_what_the_audit_reads(given: str, here: Path) -> None:
@@ -64,8 +62,6 @@ def test_no_output_replaces_what_the_audit_reads(given: str, here: Path) -> None
     frame.to_parquet("preds.parquet")
     Path("model.py").write_text("f = None\n")
     Path("again.yaml").write_text("audit: permutation\n")
-    Path("part").mkdir()
-    Path("part", "audit.json").write_text("{}")
     name, *rest = shlex.split(given.replace("PLACE", str(here)))
     shared = {"permutation": SHELL, "loss-ratio": "--data preds.parquet --label y"}.get(name, "")
     before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}

@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy.stats import norm
 
-from fairness_audits.audits.loss_ratio.flows import recorded_steps
+from fairness_audits.audits.loss_ratio.core import recorded_steps
 from fairness_audits.fair_metric import from_directions, learn, principal_angles
 from tests.cli.places import APPLICANTS, FEATURES, documented, json_of, linear_network, run, scripted, undrawn
 

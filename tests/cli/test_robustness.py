@@ -22,9 +22,9 @@ from sklearn.linear_model import LogisticRegression
 
 import fairness_audits as fa
 from fairness_audits.attacks import minimum_norm
-from fairness_audits.audits.robustness_bias import images as images_module
 from fairness_audits.audits.robustness_bias.result import conclusion
 from fairness_audits.audits.robustness_bias.settings import EXAMPLES
+from fairness_audits.inputs import images as images_module
 from fairness_audits.inputs.table import Source
 from tests.cli.places import BIAS, FACES, IMAGES, SIDE, TABLE, WEIGHT, ended, image_network, run, scripted, undrawn
 from tests.errors import invalid

@@ -1,5 +1,6 @@
 """The robustness audit of rows: distances by their formulas, the inference's level and power, any model and table."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,9 @@ def audited(model: Any, rows: Any = X[NUMBERS], y: Any = Y, **given: Any) -> fa.
     return fa.robustness_bias(model, rows, y, **{"groups": X["sex"], "permutations": 199, "bootstraps": 50, **given})
 
 
+exactly = partial(audited, attack="exact")
+
+
 def lengths(result: fa.Result) -> np.ndarray:
     return result.to_frame("distances").filter(like="distance_").to_numpy()[:, 0]
 
@@ -54,7 +58,7 @@ TREE = DecisionTreeClassifier(max_depth=4, random_state=0).fit(X[NUMBERS], Y)
 
 
 def test_under_a_linear_pipeline_distances_are_margins_over_the_slope_in_standard_deviations() -> None:
-    result = audited(LINEAR)
+    result = exactly(LINEAR)
     margin = np.abs(LINEAR.decision_function(X[NUMBERS])) / np.linalg.norm(LINEAR[-1].coef_)
     np.testing.assert_allclose(lengths(result), np.where(LINEAR.predict(X[NUMBERS]) == Y, margin, np.nan), rtol=1e-6)
     entry = result.facts["results"][0]
@@ -66,7 +70,7 @@ def test_under_a_linear_pipeline_distances_are_margins_over_the_slope_in_standar
 
 def test_only_a_kind_of_output_that_was_detected_is_said_to_be_inferred() -> None:
     for given, inferred in (({}, True), ({"output_kind": "logits"}, False)):
-        summary = audited(LINEAR.decision_function, **given).summary()
+        summary = exactly(LINEAR.decision_function, **given).summary()
         assert ("inferred from the values" in " ".join(summary.split()), "set by" in summary) == (inferred, False)
 
 
@@ -75,11 +79,11 @@ def test_order_and_units_of_the_columns_change_nothing(model: Any) -> None:
     def other(frame: pd.DataFrame) -> Any:
         return model.predict_proba(pd.DataFrame({"age": frame["months"] / 12, "income": frame["income"]}))
 
-    given = lengths(audited(model))
-    turned = lengths(audited(model, X[["income", "age"]]))
+    given = lengths(exactly(model))
+    turned = lengths(exactly(model, X[["income", "age"]]))
     np.testing.assert_allclose(given, turned)
     if model is LINEAR:
-        months = lengths(audited(other, pd.DataFrame({"income": X["income"], "months": 12 * X["age"]})))
+        months = lengths(exactly(other, pd.DataFrame({"income": X["income"], "months": 12 * X["age"]})))
         np.testing.assert_allclose(given, months, rtol=1e-6)
 
 
@@ -89,7 +93,7 @@ def test_under_a_forest_the_bound_is_above_the_distance_and_said_to_be_one() -> 
     result = audited(alone.fit(X[NUMBERS], Y))
     assert result.facts["results"][0]["bound"] == "upper"
     assert "upper_bounds" in {one.condition for one in result.caveats}
-    bound, exact = lengths(result), lengths(audited(alone.estimators_[0]))
+    bound, exact = lengths(result), lengths(exactly(alone.estimators_[0]))
     known = ~np.isnan(exact)
     assert (bound >= exact * (1 - 1e-3))[known].all()
     assert np.nanmean(bound) < 1.05 * np.nanmean(exact)
@@ -99,7 +103,7 @@ def test_a_category_switches_as_a_whole_for_the_price_of_a_standard_deviation() 
     encoder = make_column_transformer((OneHotEncoder(), ["job"]), (StandardScaler(), ["age"]))
     rows, y = X[["job", "age"]], (X["job"] == "a").astype(int)
     model = make_pipeline(encoder, LogisticRegression(C=1e4)).fit(rows, y)
-    found = audited(model, rows, y)
+    found = exactly(model, rows, y)
     np.testing.assert_allclose(lengths(found), 1.0)
     assert (found.outcome, found.facts["data"]["switches"]) == ("inconclusive", ["job"])
     # As indicators in the table, with a constant column that stays what it is.
@@ -108,20 +112,20 @@ def test_a_category_switches_as_a_whole_for_the_price_of_a_standard_deviation() 
     def of_indicators(frame: pd.DataFrame) -> Any:
         return frame["job_a"] - 0.5 + 0 * frame["one"]
 
-    again = audited(of_indicators, coded, y, one_hot=["job_"])
+    again = exactly(of_indicators, coded, y, one_hot=["job_"])
     np.testing.assert_allclose(lengths(again), 1.0)
     assert again.facts["data"]["fixed"] == ["one"]
 
 
 def test_in_the_fair_metric_sensitive_directions_are_cheap() -> None:
     weight = LINEAR[-1].coef_[0]
-    plain, along = lengths(audited(LINEAR)), [SCALE[0], 0.0]
+    plain, along = lengths(exactly(LINEAR)), [SCALE[0], 0.0]
     for cost in (1.0, 0.25, 0.01):
-        found = audited(LINEAR, directions=along, sensitive_cost=cost)
+        found = exactly(LINEAR, directions=along, sensitive_cost=cost)
         slope = np.linalg.norm([weight[0] / cost, weight[1]])
         np.testing.assert_allclose(lengths(found), plain * np.linalg.norm(weight) / slope, rtol=1e-6)
     assert found.facts["data"]["fair_metric"]["cost"] == 0.01
-    learned = audited(LINEAR, sensitive=X["sex"])
+    learned = exactly(LINEAR, sensitive=X["sex"])
     assert (lengths(learned) <= plain + 1e-9)[~np.isnan(plain)].all()
 
 
@@ -129,7 +133,7 @@ def test_the_level_holds_without_a_difference_and_a_planted_one_is_found() -> No
     def rejects(seed: int, apart: float) -> bool:
         rows = people(seed, apart)
         given = {"groups": rows["sex"], "permutations": 99, "bootstraps": 2}
-        found = audited(lambda frame: frame["age"] + frame["income"] / 1e3 - 70, rows[NUMBERS], None, **given)
+        found = exactly(lambda frame: frame["age"] + frame["income"] / 1e3 - 70, rows[NUMBERS], None, **given)
         return found.outcome == "rejected"
 
     runs = 60
@@ -141,14 +145,14 @@ def test_the_level_holds_without_a_difference_and_a_planted_one_is_found() -> No
 def test_the_command_and_tables_of_any_make_give_the_same() -> None:
     X.assign(y=Y).to_csv("rows.csv", index=False)
     joblib.dump(TREE, "tree.joblib")
-    words = "robustness --data rows.csv --label y --group sex --model tree.joblib --trust-pickle --permutations 199"
-    status, out, err = ended([*words.split(), "--bootstraps", "50", "--output", "out"])
+    words = "robustness --data rows.csv --label y --group sex --model tree.joblib --trust-pickle --attack exact"
+    status, out, err = ended([*words.split(), "--permutations", "199", "--bootstraps", "50", "--output", "out"])
     assert (status, err) == (0, ""), out
-    given = lengths(audited(TREE))
+    given = lengths(exactly(TREE))
     np.testing.assert_allclose(pd.read_csv("out/distances.csv")["distance_exact"], given)
     assert "Rows of sex = f" in Path("out/robustness.html").read_text()
     assert "mean" not in Path("out/audit.yaml").read_text()
-    polar = audited(TREE, pl.from_pandas(X[NUMBERS]), Y.to_numpy(), groups=X["sex"].to_numpy())
+    polar = exactly(TREE, pl.from_pandas(X[NUMBERS]), Y.to_numpy(), groups=X["sex"].to_numpy())
     np.testing.assert_allclose(lengths(polar), given)
     status, _, err = ended(["robustness", "--config", "out/audit.yaml", "--trust-pickle"])
     assert (status, err) == (0, "")
@@ -163,7 +167,7 @@ def test_a_network_is_no_farther_from_its_boundary_than_the_attack_along_gradien
     with torch.no_grad():
         scores = net(torch.tensor(rows))
         net[2].bias[1] += 0.001 - (scores[:, 1] - scores[:, 0]).median()
-    found = audited(net, rows, None)
+    found = exactly(net, rows, None)
     from fairness_audits.attacks.row_networks import fmn_of_rows
 
     label = net(torch.tensor(rows)).argmax(dim=1).numpy()
@@ -177,7 +181,7 @@ def test_a_network_is_no_farther_from_its_boundary_than_the_attack_along_gradien
     weights = [values.detach().numpy() for values in net.parameters()]
     same.coefs_ = [weights[0].T, weights[2][1:].T - weights[2][:1].T]
     same.intercepts_ = [weights[1], weights[3][1:] - weights[3][:1]]
-    again = audited(make_pipeline(scaler, same), y=None)
+    again = exactly(make_pipeline(scaler, same), y=None)
     assert again.facts["results"][0]["bound"] == "exact"
     np.testing.assert_allclose(lengths(again), lengths(found), rtol=1e-6)
 
@@ -205,6 +209,8 @@ OTHER_DECISIONS: dict[str, Any] = {
 def test_distances_are_to_the_models_own_decisions(name: str) -> None:
     model = OTHER_DECISIONS[name]
     decide = getattr(model, "predict", lambda frame: (model(frame) > 0.5).astype(int))
+    with invalid(option="attack"):
+        exactly(model)
     result = audited(model, y=decide(X[NUMBERS]))
     assert result.facts["results"][0]["bound"] == "upper"
     # In 400 directions, no point a tenth nearer has another decision, and a point two hundredths farther does.
@@ -232,28 +238,38 @@ def test_columns_that_do_not_change_keep_their_values_and_switches_their_levels(
 
     moved = X["age"] - 40 + (X["sex"] == "m")
     expected = np.abs(moved) / SCALE[0]
-    found = lengths(audited(table, rows, moved > 0))
+    found = lengths(exactly(table, rows, moved > 0))
     away = np.where(X["sex"] == "f", moved + 1, moved - 1)
     switched = np.where(np.sign(away) != np.sign(moved), 1.0, np.hypot(1, away / SCALE[0]))
     np.testing.assert_allclose(found, np.minimum(expected, switched), rtol=1e-6)
     encoder = make_column_transformer((OneHotEncoder(), ["land", "year"]), remainder="passthrough")
     fitted = make_pipeline(encoder, StandardScaler(), LogisticRegression()).fit(rows, y)
-    assert audited(fitted, rows, y).facts["data"]["fixed"] == ["land", "year"]
+    assert exactly(fitted, rows, y).facts["data"]["fixed"] == ["land", "year"]
 
 
 def test_a_linear_model_of_categories_alone_is_exact() -> None:
     rows = pd.DataFrame({"job": X["job"], "sex": X["sex"], "old": X["age"] > 40})
     y = ((X["job"] == "a") | rows["old"]).astype(int)
     model = make_pipeline(OneHotEncoder(), LogisticRegression(C=1e4)).fit(rows, y)
-    found = audited(model, rows, y)
-    assert found.facts["results"][0]["bound"] == "exact"
+    found = exactly(model, rows, y)
     np.testing.assert_allclose(np.nan_to_num(lengths(found), nan=1.0) ** 2 % 1, 0, atol=1e-9)
 
 
-def test_a_tree_of_values_that_single_precision_rounds_is_searched() -> None:
+def test_a_tree_of_values_that_single_precision_rounds_is_refused() -> None:
     rows = pd.DataFrame({"time": 1.7e9 + 3600 * (X["age"] - 40) / 10, "b": X["income"]})
     tree = DecisionTreeClassifier(max_depth=5, random_state=0).fit(rows, Y)
-    assert audited(tree, rows).facts["results"][0]["bound"] == "upper"
+    with invalid(option="attack"):
+        exactly(tree, rows)
+
+
+def test_only_models_with_exact_distances_are_said_to_have_them() -> None:
+    with invalid(option="attack"):
+        exactly(RandomForestClassifier(2, random_state=0).fit(X[NUMBERS], Y))
+    with invalid(option="attack"):
+        exactly(TREE, sensitive=X["sex"])
+    with invalid(option="attack"):
+        audited(LINEAR, attack=["exact", "fmn"])
+    assert audited(LINEAR).facts["results"][0]["bound"] == "upper"
 
 
 def test_the_search_of_a_row_does_not_depend_on_the_order_of_the_rows() -> None:

@@ -250,7 +250,6 @@ REFUSED: dict[str, tuple[Any, Callable[[], Any]]] = {
     "other labels": (fa.loss_ratio, lambda: ratio(Y + 1)),
     "many labels": (fa.loss_ratio, lambda: ratio(TOWNS)),
     "points": (fa.loss_ratio, lambda: ratio(points=10 * N)),
-    "a part": (fa.loss_ratio, lambda: ratio(part="1/100")),
     "one-hot": (fa.loss_ratio, lambda: ratio(one_hot=["race_"])),
     "bounds": (fa.loss_ratio, lambda: ratio(bounds="no.csv")),
     "both": (fa.loss_ratio, lambda: ratio(directions=[1, 0])),

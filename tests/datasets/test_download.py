@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
+from fairness_audits.files import UNFINISHED
 from pipeline.raw_data.download import Patience, fetch
 from pipeline.raw_data.source import Corrupt, FetchError, Source, Unavailable
-from pipeline.workflow.resume import HALF
 
 Site = Any
 """The download site on loopback, a fixture of conftest.py."""
@@ -235,8 +235,8 @@ def test_a_killed_download_leaves_no_file_under_its_name(site: Site, raw: Path) 
     process.send_signal(signal.SIGKILL)
     process.wait()
     (left,) = raw.iterdir()
-    # The next run removes what has such a name (`workflow.resume`).
-    assert HALF.fullmatch(left.name)
+    # The next run removes what has such a name (`pipeline.workflow.lock`).
+    assert UNFINISHED.fullmatch(left.name)
     left.unlink()
     site.serve(NAME, BODY)
     get(site, raw)

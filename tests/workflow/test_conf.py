@@ -273,7 +273,7 @@ def test_a_twin_gives_way_once_official_files_are_at_hand(tmp_path: Path, monkey
 
     def superseded(source: str = "auto") -> list[str]:
         run = Run(source=source, root=tmp_path)
-        return [name for name in ("adult", "compas", "law") if run.superseded(name)]
+        return [name for name in ("adult", "compas", "law") if run.replaced(name)]
 
     assert superseded() == []
     mirror = tmp_path / "mirror"
@@ -286,6 +286,9 @@ def test_a_twin_gives_way_once_official_files_are_at_hand(tmp_path: Path, monkey
     assert superseded() == ["adult"]
     assert twin.exists()
     assert official.exists()
+    asked = Run(root=tmp_path).replaced("adult")
+    twin.write_text(json.dumps({"origin": "official", "replaced": asked}))
+    assert Run(root=tmp_path).replaced("adult") == asked, "what was fetched again is not fetched once more"
 
 
 def test_a_condition_names_the_value_that_the_grid_or_the_file_gives_a_key(conf: Path) -> None:

@@ -48,7 +48,7 @@ def test_committed_files_are_found_from_any_folder(tmp_path: Path) -> None:
     save_json(record, tmp_path / "data" / "raw" / "adult" / "manifest.json")
     for name in ("adult.data", "adult.test"):
         (tmp_path / "data" / "raw" / "adult" / name).touch()
-    assert elsewhere.superseded("adult"), "the raw files are in the working folder"
+    assert elsewhere.replaced("adult"), "the raw files are in the working folder"
 
 
 def test_a_reference_is_of_the_grid_that_the_study_declares_for_its_datasets(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What a user misspells is refused in one sentence with the nearest name, and what exists is planned."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,22 @@ def test_a_figure_is_planned_from_another_folder_by_its_path(tmp_path: Path) -> 
     assert run.returncode == 0, run.stdout + run.stderr
     assert "draw_reference_individual_fairness " in run.stdout
     assert {path.name for path in tmp_path.iterdir()} <= {".snakemake"}
+
+
+def test_the_configuration_for_tests_plans_one_study_on_twins(tmp_path: Path) -> None:
+    run = asked(tmp_path, "--configfile", str(ROOT / ".test" / "config.yaml"), SCALE="", STUDY="", DATA_SOURCE="")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "results/rows/smoke/individual_fairness.parquet" in run.stdout
+    assert "draw_fliptest" not in run.stdout
+
+
+def test_the_documentation_explains_each_warning_of_snakemakes_lint() -> None:
+    command = [sys.executable, "-m", "snakemake", "--lint"]
+    run = subprocess.run(command, cwd=ROOT, env=environment(ROOT), capture_output=True, text=True)
+    found = {found.strip() for found in re.findall(r"^ +\* (.+)$", run.stdout + run.stderr, re.MULTILINE)}
+    explained = re.findall(r"^\| (\w[^|]+) \| ", (ROOT / "docs" / "reproducing.md").read_text(), re.MULTILINE)
+    assert found
+    assert [warning for warning in found if not warning.startswith(tuple(explained))] == []
 
 
 def test_only_an_error_that_the_user_can_correct_loses_its_traceback() -> None:

@@ -1,16 +1,17 @@
 """Run a comparison of two versions and assemble its result."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from fairness_audits.audits.compare.brief import brief
+from fairness_audits import texts
+from fairness_audits.arguments import Given
+from fairness_audits.audits.compare import DRAWS
 from fairness_audits.audits.compare.no_worse import Combined, of_gap, of_group, of_means, of_samples
-from fairness_audits.audits.compare.settings import DRAWS, Settings
 from fairness_audits.audits.inference import Ends, adjusted_p, least_draws
 from fairness_audits.audits.permutation.core import permutation_test
 from fairness_audits.audits.permutation.metrics import WITHOUT_LABEL, Auc, Mean, Rate, better, metric_named
@@ -23,13 +24,11 @@ from fairness_audits.audits.permutation.paired_samples import (
     precision_change,
 )
 from fairness_audits.audits.permutation.reading import grouped_by
-from fairness_audits.audits.permutation.result import first
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import check_columns
 from fairness_audits.progress import track
-from fairness_audits.results import sentences as words
-from fairness_audits.results.formats import decimal, level, p_text, plain, plural, sentence, span
-from fairness_audits.results.result import Column, Result, Section, Table, Verdict, rows_of, under
+from fairness_audits.results.formats import decimal, level, p_text, plain, plural, span
+from fairness_audits.results.result import Column, Result, Section, Table, rows_of, under
 from fairness_audits.seeds import generators
 from fairness_audits.tables import opened
 from fairness_audits.tables import table as tables
@@ -37,24 +36,7 @@ from fairness_audits.tables.levels import prediction_classes, rest_of
 from fairness_audits.tables.rows import Values, grouped, labelled, outcomes
 from fairness_audits.values import Array
 
-CAVEATS = """
-same_rows: The tests compare both versions on the same rows. They are valid for rows that were not used to build either
-  version.
-independent_rows: The tests treat rows as independent.
-no_direction: Neither a high nor a low {metric} is better, so only its gaps are compared with {margin:g}.
-gaps: A gap is the metric of the first group minus the metric of the second. Its change is tested by permuting the rows'
-  changes between groups, or by the normal approximation for the AUC, precision and negative predictive value.
-"""
-LIMITS = """
-unshown <= 0 unless rejected: The claim that {claim} is not shown in {value} of {bounded} comparisons.
-varied >= 1: Both versions give the same answers in all rows that the metrics use, so no metric changes.
-undefined <= 0 unless rejected: Changes that could not be tested: {value}. Possible reasons: nothing changes, a group
-  has too few rows, or the metric of a version is undefined, infinite or without an estimated variance.
-small <= 0 unless rejected: For {value} of {tests} changes, the test is not exact and a group has fewer than {least}
-  rows (AUC: of the rarer label; precision: with a positive decision, npv: with a negative decision, in total or of the
-  rarer label). These tests are valid only for large groups.
-"""
-SHOWN, LEAST = 40, 20
+SHOWN, LEAST, NAMED = 40, 20, 3
 SAID = {"shown": "shown", "not shown": "not shown", "exceeded": "refuted"}
 """The conclusions about the claim that a group or a gap is not worse, in words."""
 SELECTED = {"precision": 1, "npv": 0}
@@ -82,61 +64,87 @@ class Job:
     own: Array
     tests: Tests
 
-    def entry(self, settings: Settings, corrected: float) -> dict[str, Any]:
+    def entry(self, given: Given, corrected: float) -> dict[str, Any]:
         """Return the change, and by how much the group or gap gets worse."""
         found = (self.tests.of_gap if self.gap else self.tests.of_group)(self.own)
         worse = None
-        if settings.no_worse_than is not None:
-            of = (self.tests.combined, self.own, settings.alpha, corrected)
+        if given.no_worse_than is not None:
+            of = (self.tests.combined, self.own, given.alpha, corrected)
             worse = of_gap(*of) if self.gap else of_group(self.common["metric"], *of)
-        return plain({**self.common, **found, "worse": _worse(worse, found["n"], settings.no_worse_than)})
+        return plain({**self.common, **found, "worse": _worse(worse, found["n"], given.no_worse_than)})
 
 
-def from_files(settings: Settings) -> Result:
+def from_files(given: Given) -> Result:
     """Return the comparison of the rows in files. Raises ValueError for every error that the user can correct."""
-    with opened(settings.predictions, "duckdb", **settings.some("missing", "separator")) as table:
-        return audited(settings, table)
+    with opened(given.predictions, "duckdb", **given.some("missing", "separator")) as table:
+        return audited(given, table)
 
 
-def audited(settings: Settings, table: tables.Table) -> Result:
+def audited(given: Given, table: tables.Table) -> Result:
     """Compare two versions on the rows of a table."""
-    entries = _entries(settings, table)
-    if (least := _least_draws(entries, settings)) > settings.draws:
-        if settings.draws != DRAWS:
-            problem = f"--draws={settings.draws} is too small to reject in {plural(len(entries), 'test')}"
-            raise InvalidInput(problem, option="draws", remedy=f"Use at least --draws={least}, or drop it")
-        settings = replace(settings, draws=least)
-        entries = _entries(settings, table)
-    adjusted = adjusted_p([entry["p_value"] for entry in entries], range(len(entries)), settings.correct)
+    entries = _entries(given, table)
+    if (least := _least_draws(entries, given)) > given.draws:
+        if given.draws != DRAWS:
+            problem = f"draws={given.draws} is too small to reject in {plural(len(entries), 'test')}"
+            raise InvalidInput(problem, option="draws", remedy=f"Use at least {least} draws, or drop draws")
+        given = given.but(draws=least)
+        entries = _entries(given, table)
+    adjusted = adjusted_p([entry["p_value"] for entry in entries], range(len(entries)), given.correct)
     results = [
-        {**one, "adjusted_p_value": p, "rejected": p is not None and p <= settings.alpha and _counts(one)}
+        {**one, "adjusted_p_value": p, "rejected": p is not None and p <= given.alpha and _counts(one)}
         for one, p in zip(entries, adjusted, strict=True)
     ]
-    facts = {"rows": table.size(), "versions_compared": list(settings.versions), "results": results}
-    found = _verdict(results, settings)
-    neutral = {one["metric"]: one["title"] for one in results if better(one["metric"]) is None}
-    undirected = [{"metric": title, "margin": settings.no_worse_than} for title in neutral.values()]
+    facts = {"rows": table.size(), "versions_compared": list(given.versions), "results": results}
+    said = _said(facts, given, table.notes)
+    outcomes = {name.replace(" ", "_"): said[name.replace(" ", "_")] for name in SAID}
+    own = {"tests": said["tested"], "changed": len(said["changed"])}
+    if given.no_worse_than is not None:
+        own |= outcomes
+        rejected: bool | None = bool(outcomes["exceeded"])
+    else:
+        rejected = bool(said["changed"]) if said["tested"] else None
+    verdict = texts.verdict("compare", said, rejected, own)
     return Result(
         audit="compare",
-        title="Comparison of two versions",
-        subject=settings.predictions,
-        verdict=found,
-        brief=brief(facts, settings, found),
-        caveats=(
-            *words.caveats(
-                CAVEATS,
-                {
-                    **{"same_rows": True, "independent_rows": True, "gaps": True},
-                    "no_direction": undirected if settings.no_worse_than is not None else [],
-                },
-            ),
-            *words.caveats(words.READING, table.notes),
-        ),
-        sections=tuple(_sections(results, settings)),
+        title=texts.texts_of("compare")["title"],
+        subject=given.predictions,
+        verdict=verdict,
+        brief=texts.brief("compare", said, verdict),
+        caveats=tuple(texts.caveats("compare", said)),
+        sections=tuple(_sections(results, given, said)),
         facts=facts,
         tables={"changes": _frame(gaps_first(results))},
-        settings=settings,
+        settings=given,
     )
+
+
+def _said(facts: Mapping[str, Any], given: Given, notes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts of the sentences."""
+    results = facts["results"]
+    known = [one for one in results if one["p_value"] is not None]
+    bounded = [one for one in gaps_first(results) if one["worse"] is not None]
+    outcomes = {outcome: [one for one in bounded if one["worse"]["outcome"] == outcome] for outcome in SAID}
+    neutral = {one["metric"]: one["title"] for one in results if better(one["metric"]) is None}
+    found: dict[str, Any] = {
+        **given.values,
+        **facts,
+        **{outcome.replace(" ", "_"): len(entries) for outcome, entries in outcomes.items()},
+        "bounded": len(bounded),
+        "bounds": sorted(bounded, key=lambda one: (-list(SAID).index(one["worse"]["outcome"]), not one["gap"])),
+        "tested": len(known),
+        "changed": sorted(
+            (one for one in known if one["rejected"]), key=lambda one: (not one["gap"], one["adjusted_p_value"])
+        ),
+        "clearest": sorted(known, key=lambda one: (not one["gap"], one["p_value"]))[:NAMED],
+        "varied": any(one["varied"] for one in results),
+        "undefined": len(results) - len(known),
+        "small": sum(not _counts(one) for one in known),
+        "metrics": list(dict.fromkeys(one["title"] for one in results)),
+        "undirected": [{"metric": title} for title in neutral.values()],
+        **{"least": LEAST, "NAMED": NAMED, "notes": notes},
+    }
+    bounds = given.no_worse_than is not None
+    return {**found, "claim": texts.named("compare", "claim", found) if bounds else ""}
 
 
 def _counts(entry: Mapping[str, Any]) -> bool:
@@ -164,50 +172,50 @@ def _worse(found: Ends | None, n: int, margin: float | None) -> dict[str, Any] |
     return {"by": found.estimate, "at_least": found.low, "at_most": found.high, "outcome": outcome}
 
 
-def _least_draws(entries: Sequence[Mapping[str, Any]], settings: Settings) -> int:
+def _least_draws(entries: Sequence[Mapping[str, Any]], given: Given) -> int:
     """Return the smallest number of permutations with which a single test can be rejected after the correction."""
     if all(one["exact"] or one["metric"] in NORMAL for one in entries):
         return 0
     number = sum(one["p_value"] is not None for one in entries)
-    return least_draws(settings.alpha, 2, number, settings.correct)
+    return least_draws(given.alpha, 2, number, given.correct)
 
 
-def _metrics(settings: Settings) -> list[Rate | Mean | Auc]:
+def _metrics(given: Given) -> list[Rate | Mean | Auc]:
     """Return the metrics. Raises InvalidInput for a metric without the columns that it needs."""
     found: list[Rate | Mean | Auc] = []
-    for name in dict.fromkeys(settings.metric):
+    for name in dict.fromkeys(given.metric):
         metric = metric_named(name)
-        if settings.label is None and metric.name not in WITHOUT_LABEL:
-            raise InvalidInput(f"Metric {name} needs the true class", option="label", remedy="Pass --label")
+        if given.label is None and metric.name not in WITHOUT_LABEL:
+            raise InvalidInput(f"Metric {name} needs the true class", option="label", remedy="Give the label")
         found.append(metric)
     return found
 
 
-def _entries(settings: Settings, table: tables.Table) -> list[dict[str, Any]]:
+def _entries(given: Given, table: tables.Table) -> list[dict[str, Any]]:
     """Return the change of each group's metric, then the changes of the gaps, for each grouping and metric."""
-    jobs = list(_jobs(settings, table))
+    jobs = list(_jobs(given, table))
     bounded = sum(job.gap or better(job.common["metric"]) is not None for job in jobs)
-    corrected = settings.alpha / (1 if settings.correct == "none" else bounded)
-    return [job.entry(settings, corrected) for job in track("changes", jobs)]
+    corrected = given.alpha / (1 if given.correct == "none" else bounded)
+    return [job.entry(given, corrected) for job in track("changes", jobs)]
 
 
-def _jobs(settings: Settings, table: tables.Table) -> Iterator[Job]:
-    metrics, groupings = _metrics(settings), [grouped_by(text, table) for text in dict.fromkeys(settings.group)]
-    columns = [*([settings.label] if settings.label else []), *settings.versions, *(one.column for one in groupings)]
+def _jobs(given: Given, table: tables.Table) -> Iterator[Job]:
+    metrics, groupings = _metrics(given), [grouped_by(text, table) for text in dict.fromkeys(given.group)]
+    columns = [*([given.label] if given.label else []), *given.versions, *(one.column for one in groupings)]
     check_columns(table, columns, "label, versions or group", table.name)
     frame = pd.DataFrame(table.arrays(list(dict.fromkeys(columns))))
-    versions = [_versions(settings, table, frame, metric) for metric in metrics]
+    versions = [_versions(given, table, frame, metric) for metric in metrics]
     for grouping in groupings:
         every, names = grouped(table, grouping.column, frame[grouping.column], grouping.level)
         for metric, (label, *both) in zip(metrics, versions, strict=True):
             if isinstance(metric, Auc) or metric.name in SELECTED:
                 codes, pair = every, np.stack(both)
-                tests = _samples(settings, metric, label, pair)
+                tests = _samples(given, metric, label, pair)
             else:
                 (old, among), (new, _) = (values(metric, label, one) for one in both)
                 codes, pair = every[among], np.stack([old, new])[:, among]
-                (rng,) = generators("audit", "compare", str(settings.seed), grouping.name, metric.name, repetitions=1)
-                tests = _means(settings, isinstance(metric, Rate), pair, rng)
+                (rng,) = generators("audit", "compare", str(given.seed), grouping.name, metric.name, repetitions=1)
+                tests = _means(given, isinstance(metric, Rate), pair, rng)
             common = {
                 **{"grouping": grouping.name, "metric": metric.name, "title": metric.title},
                 "varied": not (np.isfinite(pair).all() and (pair[0] == pair[1]).all()),
@@ -219,25 +227,25 @@ def _jobs(settings: Settings, table: tables.Table) -> Iterator[Job]:
 
 
 def _versions(
-    settings: Settings, table: tables.Table, frame: pd.DataFrame, metric: Rate | Mean | Auc
+    given: Given, table: tables.Table, frame: pd.DataFrame, metric: Rate | Mean | Auc
 ) -> tuple[Array, Array, Array]:
     """Return the label, and the decisions or scores of both versions."""
     decided = isinstance(metric, Rate) or (isinstance(metric, Mean) and metric.decisions)
     probability = isinstance(metric, Mean) and metric.probability
     roles: dict[str, Any] = {
-        **settings.some("label", "positive"),
-        "threshold": settings.threshold if decided else None,
+        **given.some("label", "positive"),
+        "threshold": given.threshold if decided else None,
         "bounds": (0.0, 1.0) if probability else (-np.inf, np.inf),
         "prediction": None,
     }
     outputs: list[Any]
-    if decided and settings.threshold is None:
-        name = settings.label
-        known = None if name is None else labelled(table, name, frame[name], settings.positive, several=True)
+    if decided and given.threshold is None:
+        name = given.label
+        known = None if name is None else labelled(table, name, frame[name], given.positive, several=True)
         label, classes = known or (None, {})
-        outputs = _decisions(table, frame, settings.versions, classes)
+        outputs = _decisions(table, frame, given.versions, classes)
     else:
-        (label, *one), (_, *two) = (outcomes(table, frame, score=version, **roles) for version in settings.versions)
+        (label, *one), (_, *two) = (outcomes(table, frame, score=version, **roles) for version in given.versions)
         outputs = [one[decided], two[decided]]
     return np.zeros(len(frame), dtype=np.int64) if label is None else label, outputs[0], outputs[1]
 
@@ -277,7 +285,7 @@ def _entry(
     }
 
 
-def _means(settings: Settings, rate: bool, pair: Array, rng: np.random.Generator) -> Tests:
+def _means(given: Given, rate: bool, pair: Array, rng: np.random.Generator) -> Tests:
     """Return the tests of a mean over rows with the values ``pair`` (2, n)."""
     finite = np.isfinite(pair).all(axis=0)
     delta = np.where(finite, pair[1] - np.where(finite, pair[0], 0.0), np.nan)
@@ -287,7 +295,7 @@ def _means(settings: Settings, rate: bool, pair: Array, rng: np.random.Generator
         if n == 0 or not finite[own].all():
             # A loss can be infinite.
             return _entry(n)
-        found = change(delta[own], rate=rate, alpha=settings.alpha, draws=settings.draws, rng=rng)
+        found = change(delta[own], rate=rate, alpha=given.alpha, draws=given.draws, rng=rng)
         ends = found.low, found.high
         return _entry(n, pair[0, own].mean(), pair[1, own].mean(), found.estimate, ends, found.p_value, found.exact)
 
@@ -296,7 +304,7 @@ def _means(settings: Settings, rate: bool, pair: Array, rng: np.random.Generator
         if least < 2 or not delta.any() or not finite.all():
             return _entry(least)
         data = Predictions(np.zeros(len(delta), dtype=np.int64), delta, (~own).astype(np.int64), ("own", "rest"))
-        options: dict[str, Any] = {"alpha": settings.alpha, "draws": settings.draws, "alternative": "equal-tailed"}
+        options: dict[str, Any] = {"alpha": given.alpha, "draws": given.draws, "alternative": "equal-tailed"}
         test = permutation_test(data, "mean_score", rng=rng, **options)
         if test.p_value is None:
             return _entry(least)
@@ -306,7 +314,7 @@ def _means(settings: Settings, rate: bool, pair: Array, rng: np.random.Generator
     return Tests(of_group, of_gap, of_means(pair, rate))
 
 
-def _samples(settings: Settings, metric: Rate | Auc | Mean, label: Array, pair: Array) -> Tests:
+def _samples(given: Given, metric: Rate | Auc | Mean, label: Array, pair: Array) -> Tests:
     """Return the tests of a metric that is no mean; ``pair`` (2, n) holds both versions."""
 
     def found(own: Array, opposite: bool = False) -> SampleChange:
@@ -319,14 +327,14 @@ def _samples(settings: Settings, metric: Rate | Auc | Mean, label: Array, pair: 
 
     def of_group(own: Array) -> dict[str, Any]:
         one = found(own)
-        ends = one.interval(settings.alpha)
+        ends = one.interval(given.alpha)
         return _entry(one.n, one.first, one.second, one.second - one.first, ends, one.p_value, one.exact)
 
     def of_gap(own: Array) -> dict[str, Any]:
         here, rest = found(own), found(~own)
         first, second = here.first - rest.first, here.second - rest.second
-        variance = here.doubt(settings.alpha) + rest.doubt(settings.alpha)
-        reach = float(ndtri(1 - settings.alpha / 2) * np.sqrt(variance))
+        variance = here.doubt(given.alpha) + rest.doubt(given.alpha)
+        reach = float(ndtri(1 - given.alpha / 2) * np.sqrt(variance))
         ends = second - first - reach, second - first + reach
         return _entry(min(here.n, rest.n), first, second, second - first, ends, normal_p(second - first, variance))
 
@@ -339,92 +347,25 @@ def _gaps(codes: Array, names: tuple[str, ...]) -> Iterator[tuple[str, Array]]:
         yield f"gap {names[code]} - {names[1] if len(names) == 2 else rest_of(names[code], names)}", codes == code
 
 
-def _verdict(results: Sequence[Mapping[str, Any]], settings: Settings) -> Verdict:
-    """Say which gaps and metrics change, and with a margin whether any gets worse by more."""
-    known = [one for one in results if one["p_value"] is not None]
-    found = [one for one in known if one["rejected"]]
-    facts: dict[str, Any] = {"tests": len(known), "changed": len(found)}
-    quantities: dict[str, Any] = {
-        "varied": int(any(one["varied"] for one in results)),
-        "undefined": len(results) - len(known),
-        "small": sum(not _counts(one) for one in known),
-        **{"tests": len(known), "least": LEAST, "unshown": None, "claim": "", "bounded": 0},
-    }
-    changes, margin = _changes(known, found, settings), settings.no_worse_than
-    if margin is None:
-        headlines = ("CHANGED", "NO CHANGE SHOWN")
-        rejected = bool(found) if known else None
-        return words.concluded(rejected, headlines, changes, LIMITS, quantities, "rejected", facts)
-    bounded = [one for one in gaps_first(results) if one["worse"] is not None]
-    counts = {name: sum(one["worse"]["outcome"] == name for one in bounded) for name in SAID}
-    order = list(SAID)
-    ordered = sorted(bounded, key=lambda one: (-order.index(one["worse"]["outcome"]), not one["gap"]))
-    text = f"{sentence(claim(margin))}: {', '.join(f'{said} in {counts[name]}' for name, said in SAID.items())} of "
-    text += f"{plural(len(bounded), 'comparison')} at level {settings.alpha:g}: {first(list(map(_bound, ordered)))}. "
-    text += changes
-    # The claim can hold for versions that give the same answers, and has its own limit for few rows.
-    quantities |= {"varied": None, "undefined": None, "small": None}
-    quantities |= {"unshown": counts["not shown"], "claim": claim(margin), "bounded": len(bounded)}
-    facts |= {name.replace(" ", "_"): number for name, number in counts.items()}
-    return words.concluded(bool(counts["exceeded"]), ("WORSE", "NO WORSE"), text, LIMITS, quantities, "rejected", facts)
-
-
-def claim(margin: float) -> str:
-    """Return the claim that a bound on what gets worse states."""
-    return f"no group gets worse by more than {margin:g} and no gap grows by more than {margin:g}"
-
-
-def _bound(entry: Mapping[str, Any]) -> str:
-    """Return ``tpr, sex f: worse by 0.010 (worse by at most 0.031), not shown``."""
-    worse, (up, down) = entry["worse"], ("larger", "smaller") if entry["gap"] else ("worse", "better")
-    if worse["by"] is None:
-        return f"{_name(entry)}: undefined"
-    end, key = ("at least", "at_least") if worse["outcome"] == "exceeded" else ("at most", "at_most")
-    by = f"{up if worse['by'] > 0 else down} by {decimal(abs(worse['by']))}" if worse["by"] else "unchanged"
-    return f"{_name(entry)}: {by} ({up} by {end} {decimal(worse[key])}), {SAID[worse['outcome']]}"
-
-
-def _name(entry: Mapping[str, Any]) -> str:
-    return f"{entry['title']}, {entry['grouping']} {entry['what']}"
-
-
-def _changes(known: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]], settings: Settings) -> str:
-    """Say which changes are significant: all gaps, then the clearest of the groups."""
-    ordered = sorted(found, key=lambda one: (not one["gap"], one["adjusted_p_value"]))
-    lines = [f"{_name(one)}: {decimal(one['first'])} to {decimal(one['second'])}{_turn(one)}" for one in ordered]
-    verb = "is" if len(found) == 1 else "are"
-    old, new = settings.versions
-    text = f"{len(found)} of {plural(len(known), 'change')} from {old} to {new} {verb} significant at level "
-    text += f"{settings.alpha:g}"
-    return f"{text}: {first(lines)}." if lines else f"{text}."
-
-
-def _turn(entry: Mapping[str, Any]) -> str:
-    """Say whether a gap shrinks or grows."""
-    if not entry["gap"]:
-        return ""
-    return f" (the gap {'shrinks' if abs(entry['second']) < abs(entry['first']) else 'grows'})"
-
-
-def _sections(results: Sequence[Mapping[str, Any]], settings: Settings) -> Iterator[Section]:
+def _sections(results: Sequence[Mapping[str, Any]], given: Given, said: Mapping[str, Any]) -> Iterator[Section]:
     """Return the table of what gets worse, if it is asked for, and that of the changes."""
     ordered = gaps_first(results)
-    if settings.no_worse_than is not None:
+    if given.no_worse_than is not None:
         bounded = [one for one in ordered if one["worse"] is not None]
-        yield Section(f"Is it shown that {claim(settings.no_worse_than)}?", (_bounds(bounded, settings),))
-    yield Section("Changes from the first version to the second", (_table(ordered, settings),))
+        yield Section(texts.named("compare", "bounds", said), (_bounds(bounded, given),))
+    yield Section(texts.named("compare", "changes", said), (_table(ordered, given),))
 
 
-def _bounds(results: Sequence[Mapping[str, Any]], settings: Settings) -> Table:
+def _bounds(results: Sequence[Mapping[str, Any]], given: Given) -> Table:
     """Return a line for each group and gap: by how much it gets worse, refuted first."""
 
     def of_worse(key: str) -> Callable[[Mapping[str, Any]], str]:
-        return lambda entry: decimal(entry["worse"][key])
+        return lambda entry: under(key, decimal)(entry["worse"])
 
     columns = (
         Column("", cell=lambda entry: f"{entry['metric']}, {entry['grouping']} {entry['what']}"),
         Column("worse by", cell=of_worse("by")),
-        Column(f"at most ({level(settings.alpha)})", cell=of_worse("at_most")),
+        Column(f"at most ({level(given.alpha)})", cell=of_worse("at_most")),
         Column("at least (adjusted)", cell=of_worse("at_least")),
         Column("n", cell=under("n", "{:,}".format)),
     )
@@ -436,14 +377,14 @@ def _bounds(results: Sequence[Mapping[str, Any]], settings: Settings) -> Table:
     return Table(columns, tuple(rows), SHOWN, "changes.csv")
 
 
-def _table(results: Sequence[Mapping[str, Any]], settings: Settings) -> Table:
+def _table(results: Sequence[Mapping[str, Any]], given: Given) -> Table:
     """Return a line for each group and gap."""
     columns = (
         Column("", cell=under("what")),
-        Column(settings.versions[0], cell=under("first", decimal)),
-        Column(settings.versions[1], cell=under("second", decimal)),
+        Column(given.versions[0], cell=under("first", decimal)),
+        Column(given.versions[1], cell=under("second", decimal)),
         Column("change", cell=under("change", lambda value: f"{'+' * (value > 0)}{decimal(value)}")),
-        Column(f"{level(settings.alpha)} interval", cell=under("interval", lambda ends: span(ends, without_ends="-"))),
+        Column(f"{level(given.alpha)} interval", cell=under("interval", lambda ends: span(ends, without_ends="-"))),
         Column("n", cell=under("n", "{:,}".format)),
         Column("adjusted p", cell=under("adjusted_p_value", p_text)),
     )

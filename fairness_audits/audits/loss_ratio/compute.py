@@ -11,6 +11,7 @@ import pandas as pd
 from fairness_audits.attacks.gradient_flow import Bounds
 from fairness_audits.audits.loss_ratio.admissible import Admissible, check_categories, range_of
 from fairness_audits.audits.loss_ratio.association import association
+from fairness_audits.audits.loss_ratio.core import LossRatio
 from fairness_audits.audits.loss_ratio.ratio_tests import RatioTest
 from fairness_audits.audits.loss_ratio.settings import Settings
 from fairness_audits.errors import InvalidInput
@@ -197,6 +198,11 @@ class Audited:
     bounds: Bounds | None
     draw_of_row: Array
 
+    @property
+    def limits(self) -> dict[str, float]:
+        """Return the tolerated ratio and the level."""
+        return {"delta": self.settings.delta, "alpha": self.settings.alpha}
+
     def inward(self, bounds: Bounds | None) -> Bounds | None:
         """Convert bounds to the units of the audit."""
         return None if bounds is None else (self.units.inward(bounds[0]), self.units.inward(bounds[1]))
@@ -204,32 +210,22 @@ class Audited:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The measurements on n rows.
+    """The tests ``found`` on n rows, and what describes their comparables in the columns' own units.
 
-    ``original`` and ``comparable`` (n, d) are the points before and after the attack, and ``possible`` are the people
-    who could exist nearest to ``comparable``, all in the columns' own units. ``original_loss``, ``comparable_loss`` and
-    ``possible_loss`` (n,) are their losses. ``ratio`` (n,) is NaN if it does not exist. ``fair_distance`` (n,) is the
-    distance between ``original`` and ``comparable``. ``outside`` (n,) marks comparables beyond the range of the data.
-
-    ``course`` and ``error_course`` are the tests at each of ``steps``, one leading axis; the last entry is the verdict.
-    With more than two classes, the error is known at the last step only. ``within`` is the test with comparables kept
-    in the range of the data, None if ``course`` already keeps them there. ``placebo`` is the test of
-    some of the rows with the same search along ``placebo_directions`` other directions, None if there was none.
+    ``comparable`` (n, d) are the points after the search, and ``possible`` the people who could exist nearest to them,
+    with their ``possible_loss`` (n,). ``fair_distance`` (n,) is the distance between a row and its comparable.
+    ``outside`` (n,) marks comparables beyond the range of the data. ``within`` is the test with comparables kept in
+    this range, None if the search keeps them there. ``placebo`` is the test of some of the rows with the same search
+    along ``placebo_directions`` other directions, None if there was none.
     """
 
-    steps: tuple[int, ...]
-    course: RatioTest
-    error_course: RatioTest
-    original: Array
+    found: LossRatio
     comparable: Array
-    original_loss: Array
-    comparable_loss: Array
-    ratio: Array
-    fair_distance: Array
     possible: Array
     possible_loss: Array
+    fair_distance: Array
     outside: Array
-    within: RatioTest | None
+    within: RatioTest | None = None
     placebo: RatioTest | None = None
     placebo_directions: int = 0
 
@@ -257,11 +253,15 @@ def examples_of(
     could exist. The columns are those of the model in their own units, so you can pass a line to the model again. The
     audit's columns begin with ``audit_``. A feature with the name of an audit column gets the suffix ``(input)``.
     """
-    order = np.argsort(-np.nan_to_num(evidence.ratio, nan=-np.inf), kind="stable")
-    worst = order[: min(count, int(np.isfinite(evidence.ratio).sum()))]
+    ratio, found = evidence.found.ratio, evidence.found
+    order = np.argsort(-np.nan_to_num(ratio, nan=-np.inf), kind="stable")
+    worst = order[: min(count, int(np.isfinite(ratio).sum()))]
     two = len(some.label_levels) == 2
-    loss = {version: getattr(evidence, f"{version}_loss")[worst] for version in VERSIONS}
-    points = {version: getattr(evidence, version)[worst] for version in VERSIONS}
+    losses = found.original_loss, found.comparable_loss, evidence.possible_loss
+    loss = dict(zip(VERSIONS, (own[worst] for own in losses), strict=True))
+    points = dict(
+        zip(VERSIONS, (x[worst] for x in (some.features, evidence.comparable, evidence.possible)), strict=True)
+    )
     none = np.full(len(worst), np.nan)
     distance = {"original": 0.0, "comparable": evidence.fair_distance[worst], "possible": none}
     p = {version: probability(own, some.label[worst], two) for version, own in loss.items()}
@@ -281,7 +281,7 @@ def examples_of(
             "audit_rank": np.arange(len(worst)) + 1,
             "audit_row": row_numbers[worst],
             "audit_version": version,
-            "audit_loss_ratio": evidence.ratio[worst],
+            "audit_loss_ratio": ratio[worst],
             "audit_fair_distance": distance[version],
             "audit_loss": loss[version],
             f"audit_probability_of_{'1' if two else 'label'}": p[version],

@@ -1,20 +1,33 @@
-"""The evidence of a flow up the loss, by gradients of a torch network or by finite differences of any smooth model."""
+"""The evidence of a flow up the loss, by gradients of a torch network or in closed form."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairness_audits.attacks.difference_flow import WIDTH, difference_flow
-from fairness_audits.attacks.gradient_flow import Bounds, Flow, Plan, concatenated, step_schedule
+from fairness_audits.attacks.gradient_flow import (
+    BLOCK_ROWS,
+    Bounds,
+    Flow,
+    LossAndGradient,
+    Plan,
+    gradient_flow_in_blocks,
+    step_schedule,
+)
 from fairness_audits.audits.loss_ratio.compute import Audited, Evidence
-from fairness_audits.audits.loss_ratio.ratio_tests import flow_tests, loss_ratio_test, loss_ratios
+from fairness_audits.audits.loss_ratio.core import (
+    Decide,
+    LossRatio,
+    along_gradient,
+    along_random_directions,
+    recorded_steps,
+)
 from fairness_audits.errors import InvalidInput
-from fairness_audits.fair_metric import from_directions
 from fairness_audits.inputs.probe import Answers
+from fairness_audits.models.layers import Layers
 from fairness_audits.progress import progress_bar
 from fairness_audits.seeds import generators
 from fairness_audits.values import Array
@@ -22,27 +35,19 @@ from fairness_audits.values import Array
 if TYPE_CHECKING:
     import torch
 
-RECORDED = 30
-"""Largest number of steps at which the course of T_n is recorded."""
-GRADIENTS = 50
-"""Number of gradients in a flow by differences."""
-SINGLE_WIDTH = 1e-2
-"""Difference step for probabilities in single precision, in the units of the audit."""
-
 
 @dataclass(frozen=True)
 class Engine:
     """The functions that move points and evaluate them.
 
     ``flow`` takes a plan, bounds in the units of the audit or None, and row numbers (m,), and moves these rows.
-    ``loss`` maps points (n, d) of all rows, in the columns' own units, to losses (n,). ``wrong`` maps them to 0-1
-    losses (n,); it is None if these follow from the loss. ``hold`` is the number of steps for which a gradient is held.
+    ``loss`` maps points (n, d) of all rows, in the columns' own units, to losses (n,). ``decide`` maps them to classes
+    (n,); it is None if errors follow from the loss.
     """
 
     flow: Callable[[Plan, Bounds | None, Array], Flow]
     loss: Callable[[Array], Array]
-    wrong: Callable[[Array], Array] | None = None
-    hold: int = 1
+    decide: Decide | None = None
 
 
 def by_gradient(scores: Callable[[torch.Tensor], torch.Tensor], audited: Audited, device: str, classes: int) -> Engine:
@@ -76,38 +81,33 @@ def by_gradient(scores: Callable[[torch.Tensor], torch.Tensor], audited: Audited
         with torch.no_grad():
             return np.asarray(cross_entropy(scored(x), torch.as_tensor(label).to(device))[0].cpu().numpy())
 
-    def wrong(x: Array) -> Array:
-        return (scored(x).argmax(1).cpu().numpy() != label).astype(float)
+    def decide(x: Array) -> Array:
+        return np.asarray(scored(x).argmax(1).cpu().numpy())
 
     # With more than two classes, an error means that another score is larger. A loss above log 2 does not imply it.
-    return Engine(flow, loss, wrong if classes > 2 else None)
+    return Engine(flow, loss, decide if classes > 2 else None)
 
 
-def by_differences(answers: Answers, audited: Audited) -> Engine:
-    """Return the engine of a smooth model without a gradient, which uses finite differences of its loss."""
-    label, units, steps = audited.label, audited.units, audited.settings.steps
-    points = units.inward(audited.features)
-    hold = -(-steps // GRADIENTS)
+def by_layers(layers: Layers, answers: Answers, audited: Audited) -> Engine:
+    """Return the engine of a linear model or network of scikit-learn, whose gradient has a closed form."""
+    label, units = audited.label, audited.units
+    points, inside = units.inward(audited.features), layers.after(np.diag(units.scale), units.shift)
 
     def flow(plan: Plan, bounds: Bounds | None, rows: Array) -> Flow:
-        d, k = plan.metric.basis.shape
-        gradients = -(-steps // hold)
-        with progress_bar("following differences", gradients * (2 * k + 1) + -(-gradients // 5) * d + 1) as step:
+        own = label[rows]
+        with progress_bar("following the gradient", -(-len(rows) // BLOCK_ROWS) * (len(plan.step_sizes) + 1)) as step:
 
-            def loss(z: Array) -> Array:
-                step()
-                # A row whose loss was infinite has no finite point any more, and models refuse such input.
-                finite = np.isfinite(z).all(axis=1)
-                at = units.outward(np.where(finite[:, None], z, points[rows]))
-                return np.where(finite, answers.loss(at, label[rows]), np.nan)
+            def hook(block: slice) -> LossAndGradient:
+                def evaluate(z: Array) -> tuple[Array, Array]:
+                    step()
+                    return inside.loss_and_gradient(z, own[block])
 
-            width = SINGLE_WIDTH if answers.single else WIDTH
-            return difference_flow(loss, points[rows], plan, hold, bounds, width)
+                return evaluate
 
-    def wrong(x: Array) -> Array:
-        return (answers.decisions(x) != label).astype(float)
+            return gradient_flow_in_blocks(hook, points[rows], plan, BLOCK_ROWS, bounds)
 
-    return Engine(flow, lambda x: answers.loss(x, label), wrong, hold)
+    # A tuned threshold decides about errors, so they do not follow from the loss.
+    return Engine(flow, lambda x: layers.loss_and_gradient(x, label)[0], answers.decisions)
 
 
 def gather(engine: Engine, audited: Audited) -> Evidence:
@@ -116,18 +116,25 @@ def gather(engine: Engine, audited: Audited) -> Evidence:
     Without bounds, the attack is repeated within the range of the data, for comparison. Raises InvalidInput if the step
     size is unstable, or fewer than two rows have a finite ratio.
     """
-    features, units, metric, settings = audited.features, audited.units, audited.metric, audited.settings
-    limits = settings.delta, settings.alpha
+    features, units, settings = audited.features, audited.units, audited.settings
     schedule = step_schedule("constant", settings.step_size, 0.0, settings.steps)
-    plan = Plan(metric, settings.regularization, schedule, recorded_steps(settings.steps, engine.hold))
-    points, everyone = units.inward(features), np.arange(len(features))
+    plan = Plan(audited.metric, settings.regularization, schedule, recorded_steps(settings.steps))
+    points, everyone, box = units.inward(features), np.arange(len(features)), audited.inward(audited.bounds)
 
-    def flow_within(bounds: Bounds | None) -> Flow:
-        return engine.flow(plan, audited.inward(bounds), everyone)
+    def tested(bounds: Bounds | None, decide: Decide | None = None) -> LossRatio:
+        return along_gradient(
+            lambda plan: engine.flow(plan, bounds, everyone),
+            points,
+            audited.label,
+            plan,
+            delta=settings.delta,
+            alpha=settings.alpha,
+            decide=decide,
+        )
 
-    flow = flow_within(audited.bounds)
-    ratio = loss_ratios(flow.original_loss, flow.losses[-1]).values
-    finite = np.isfinite(ratio)
+    decide = engine.decide
+    found = tested(box, None if decide is None else lambda z: decide(units.outward(z)))
+    finite = np.isfinite(found.ratio)
     if finite.sum() < 2:
         raise InvalidInput(
             f"only {finite.sum()} of {len(points)} rows have a finite loss before and after the attack: expected at "
@@ -136,61 +143,24 @@ def gather(engine: Engine, audited: Audited) -> Evidence:
             remedy="Use a smaller --step-size, or a model that returns logits instead of probabilities",
         )
     with np.errstate(over="ignore", invalid="ignore"):  # diverged points are counted; their distance is NaN
-        fair_distance = np.sqrt(metric.squared_distance(flow.x, points))
-    comparable, within = units.outward(np.asarray(flow.x, dtype=np.float64)), None
-    if audited.bounds is None:
-        inside = flow_within(audited.people.bounds)
-        within = loss_ratio_test(inside.original_loss, inside.losses[-1], *limits)
+        fair_distance = np.sqrt(audited.metric.squared_distance(found.comparable, points))
+    comparable, inside = units.outward(np.asarray(found.comparable, dtype=np.float64)), None
+    if box is None:
+        inside = tested(audited.inward(audited.people.bounds)).course
     possible = audited.people.nearest(np.where(np.isfinite(comparable), comparable, features))
-    errors = None
-    if engine.wrong is not None:
-        errors = engine.wrong(features), np.full(flow.losses.shape, np.nan)
-        errors[1][-1] = np.where(finite, engine.wrong(np.where(finite[:, None], comparable, features)), np.nan)
-    course, error_course = flow_tests(flow.original_loss, flow.losses, audited.label, *limits, errors)
-    found = Evidence(
-        steps=tuple(plan.record),
-        course=course,
-        error_course=error_course,
-        original=features,
+    draws = [np.flatnonzero(audited.draw_of_row == draw) for draw in range(audited.draw_of_row.max(initial=-1) + 1)]
+    (rng,) = generators("audit", "loss-ratio", "directions", str(settings.seed), repetitions=1)
+    placebo = along_random_directions(
+        lambda plan, rows: engine.flow(plan, box, rows), plan, draws, rng=rng, **audited.limits
+    )
+    return Evidence(
+        found,
         comparable=comparable,
-        original_loss=flow.original_loss,
-        comparable_loss=flow.losses[-1],
-        ratio=ratio,
-        fair_distance=fair_distance,
         possible=possible,
         possible_loss=engine.loss(possible),
+        fair_distance=fair_distance,
         outside=finite & ~audited.people.within(comparable),
-        within=within,
+        within=inside,
+        placebo=placebo,
+        placebo_directions=0 if placebo is None else audited.metric.basis.shape[1],
     )
-    return with_placebo(found, engine, plan, audited)
-
-
-def with_placebo(found: Evidence, engine: Engine, plan: Plan, audited: Audited) -> Evidence:
-    """Add the same attack along equally many random directions; each draw of rows has its own directions."""
-    (d, k), settings, draw_of_row = plan.metric.basis.shape, audited.settings, audited.draw_of_row
-    rows = [np.flatnonzero(draw_of_row == draw) for draw in range(draw_of_row.max(initial=-1) + 1)]
-    if k == d or sum(map(len, rows)) < 2:
-        return found
-    (rng,) = generators("audit", "loss-ratio", "directions", str(settings.seed), repetitions=1)
-    metrics = [from_directions(rng.normal(size=(k, d))) for _ in rows]
-    last = replace(plan, record=[len(plan.step_sizes)])
-    flows = [
-        engine.flow(replace(last, metric=metric), audited.inward(audited.bounds), some)
-        for metric, some in zip(metrics, rows, strict=True)
-        if len(some)
-    ]
-    flow = concatenated(flows)
-    test = loss_ratio_test(flow.original_loss, flow.losses[-1], settings.delta, settings.alpha)
-    return replace(found, placebo=test, placebo_directions=k)
-
-
-def recorded_steps(steps: int, hold: int = 1) -> Sequence[int]:
-    """Return at most RECORDED multiples of ``hold``, evenly spread on a logarithmic scale, and the last step.
-
-    Examples
-    --------
-    >>> recorded_steps(3), recorded_steps(25, 10)
-    ((1, 2, 3), (10, 20, 25))
-    """
-    spread = {min(steps, max(hold, hold * round(step / hold))) for step in np.geomspace(1, steps, RECORDED)}
-    return tuple(sorted(spread | {steps}))

@@ -193,36 +193,6 @@ def loss_ratio_test(original_loss: Array, attacked_loss: Array, delta: float, al
     )
 
 
-def joined_loss_ratio_test(n: Array, mean: Array, std: Array, delta: float, alpha: float, **counts: Array) -> RatioTest:
-    r"""Test all points from the moments of parts of them, exact up to rounding.
-
-    .. math:: n = \sum n_p, \qquad S_n = \sum n_p S_p / n, \qquad
-              (n - 1) V_n^2 = \sum (n_p - 1) V_p^2 + \sum n_p (S_p - S_n)^2.
-
-    Parameters
-    ----------
-    n, mean, std : array (P, ...)
-        n_p, S_p and V_p of P parts; S_p is arbitrary in a part without a ratio (n_p = 0), V_p in one with n_p <= 1.
-    delta, alpha : float
-        As in :func:`loss_ratio_test`.
-    **counts : array (P, ...)
-        The other fields of a RatioTest, which count points.
-
-    References
-    ----------
-    Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance", for P parts at once.
-    """
-    mean, std = np.where(n > 0, mean, 0.0), np.where(n > 1, std, 0.0)
-    scale = np.maximum(mean, std).max(axis=0, initial=1.0)
-    total, mean, std = n.sum(axis=0), mean / scale, std / scale
-    with np.errstate(divide="ignore", invalid="ignore"):
-        joined = (n * mean).sum(axis=0) / total
-        squares = ((n - 1) * std**2 + n * (mean - joined) ** 2).sum(axis=0)
-        spread = np.sqrt(squares / (total - 1))
-    added = {name: count.sum(axis=0) for name, count in counts.items()}
-    return _decide(joined * scale, spread * scale, total, delta, alpha, **added)
-
-
 def error_rate_ratio_test(
     original_error: Array, attacked_error: Array, delta: float, alpha: float
 ) -> ErrorRateRatioTest:
@@ -269,19 +239,8 @@ def error_rate_ratio_test(
                 option=f"{name}_error",
                 remedy="Pass 0 and 1",
             )
-    counts = {"non_finite": (~finite).sum(axis=-1), "below_one": (after < before).sum(axis=-1)}
-    counts |= {"wrong_before": before.sum(axis=-1).astype(int), "wrong_after": after.sum(axis=-1).astype(int)}
-    return error_rate_ratio_test_of_counts(finite.sum(axis=-1), delta=delta, alpha=alpha, **counts)
-
-
-def error_rate_ratio_test_of_counts(
-    n: Array, wrong_before: Array, wrong_after: Array, below_one: Array, non_finite: Array, delta: float, alpha: float
-) -> ErrorRateRatioTest:
-    """Compute :func:`error_rate_ratio_test` from counts (...), which add up over parts of the points.
-
-    Of the n points with both errors, ``wrong_before`` are misclassified before the map and ``wrong_after`` after it.
-    ``below_one`` are misclassified before it and not after.
-    """
+    n, below_one = finite.sum(axis=-1), (after < before).sum(axis=-1)
+    wrong_before, wrong_after = (error.sum(axis=-1).astype(int) for error in (before, after))
     both = wrong_before - below_one
     with np.errstate(divide="ignore", invalid="ignore"):
         a, b = wrong_after / n, wrong_before / n
@@ -294,7 +253,7 @@ def error_rate_ratio_test_of_counts(
         n,
         delta,
         alpha,
-        non_finite=non_finite,
+        non_finite=(~finite).sum(axis=-1),
         clipped=np.zeros_like(n),
         below_one=below_one,
     )

@@ -18,7 +18,7 @@ from fairness_audits.audits.loss_ratio.compute import (
     people_of,
     pinned_share,
 )
-from fairness_audits.audits.loss_ratio.flows import by_differences, by_gradient, gather
+from fairness_audits.audits.loss_ratio.flows import by_gradient, by_layers, gather
 from fairness_audits.audits.loss_ratio.people import by_people
 from fairness_audits.audits.loss_ratio.ratio_tests import RatioTest
 from fairness_audits.audits.loss_ratio.settings import Settings
@@ -27,16 +27,16 @@ from fairness_audits.audits.loss_ratio.trial import (
     Trial,
     as_the_model_says,
     columns_of,
-    part_of,
     rows_of_the_search,
+    sampled,
     tables_of,
     trial_of,
 )
 from fairness_audits.errors import InvalidInput
+from fairness_audits.inputs.closed_form import is_layered
 from fairness_audits.inputs.model import Model, load_model, no_gradient
 from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.probe import (
-    JUMPING,
     OUTPUT_CAVEATS,
     Answers,
     Scores,
@@ -82,8 +82,6 @@ gain > 0: The model's balanced accuracy is {{balanced:.3f}}, no better than the 
   constant answer. Check the order of the features and of the classes ({{classes}}).
 """
 CAVEATS = f"""
-part_of_rows: This result covers only the rows of part {{part}}. Join the results of all parts for the audit of all
-  rows.
 held_out_rows: The test is valid only if the audited rows were not used to build the model.
 metric_of_audited_rows: The fair metric was learned from rows that include the audited rows, as in the published study.
 noisy_direction: About {{noise:.0f}} % of the direction learned for {{attribute}} is noise. More rows (--reference)
@@ -118,7 +116,6 @@ SHOWN_LOADINGS = SHOWN_EXAMPLES = 5
 Entry = Mapping[str, Any]
 ENGINES = {
     "gradient": "along the gradient of the loss",
-    "differences": "along finite differences of the loss",
     "people": "among whole people",
 }
 TESTS = {"loss_ratio": "loss ratio", "error_rate_ratio": "error-rate ratio"}
@@ -154,7 +151,8 @@ def audited(
     settings: Settings, source: Source, model: Model, directions: Array | None = None, reference: Source | None = None
 ) -> Result:
     """Get the metric, from the ``directions`` or by learning it, and try the model, search and test."""
-    if settings.search == "gradient" and model.kind in ("estimator", "onnx", "quantised"):
+    without = model.kind in ("onnx", "quantised") or (model.kind == "estimator" and not is_layered(model.fitted))
+    if settings.search == "gradient" and without:
         raise no_gradient(model, "drop --search: the audit then chooses a search without gradients")
     settings, model = as_the_model_says(settings, source, model)
     tables = tables_of(settings, source, model, reference)
@@ -163,9 +161,9 @@ def audited(
     scale = units(everyone.features, everyone.names, settings.standardize)
     metric, alike = fair_metric(settings.directions, tables.known, tables.reference, directions, scale, settings.seed)
     people = people_of(everyone, settings.one_hot, tables.encoding.categories)
-    tried = trial_of(model, tables, settings, metric.basis.T, scale)
+    tried = trial_of(model, tables, settings)
     chosen, values = rows_of_the_search(settings, tables, tried.engine == "people")
-    numbers, draw_of_row = part_of(settings, chosen)
+    numbers, draw_of_row = sampled(settings, chosen)
     answers = tried.of(numbers)
     count, names = answers.trial.shape[1], settings.classes
     if names is None and count > 2 and len(model.classes) == count:
@@ -181,17 +179,18 @@ def audited(
         for one, level in enumerate(levels)
     ]
     examples = examples_of(evidence, some, numbers, scale, tables.encoding, settings.examples)
-    tests = evidence.course, evidence.error_course
-    counts = {"saturated": answers.saturated, "largest_ratio": float(np.nanmax(evidence.ratio))}
+    tested = evidence.found
+    tests = tested.course, tested.error_course
+    saturated = answers.saturated if tried.layers is None else 0
+    counts = {"saturated": saturated, "largest_ratio": float(np.nanmax(tested.ratio))}
     held = None if tried.engine == "people" else bounds
     facts = {
-        **measured(evidence.steps, tests, classes, counts),
+        **measured(tested.steps, tests, classes, counts),
         "search": search,
         "placebo": placebo_facts(evidence),
         "data": {
             "path": source.name,
             "sha256": source.sha256,
-            "part": settings.part,
             "rows": len(source.table),
             "audited": len(numbers),
             "features": list(everyone.names),
@@ -207,12 +206,12 @@ def audited(
             "range": None if bounds is None else by_feature(everyone.names, *bounds),
             "whole": [everyone.names[place] for place in people.whole],
             "outside": int(evidence.outside.sum()),
-            "pinned": pinned_share(evidence.original, evidence.comparable, metric, held),
-            "within": None if evidence.within is None else statistics(evidence.within),
+            "pinned": pinned_share(some.features, evidence.comparable, metric, held),
+            "within": None if evidence.within is None else statistics(evidence.within, -1),
         },
         "examples": plain(examples.to_dict("records")),
     }
-    return replace(result_of(facts, stated(settings), evidence.course), settings=settings)
+    return replace(result_of(facts, stated(settings), tested.course), settings=settings)
 
 
 def searched(
@@ -222,18 +221,20 @@ def searched(
 
     Without reference rows, a search among people takes the values of the rows with the numbers ``values``.
     """
-    found: dict[str, Any] = {"engine": tried.engine, "jumps": tried.jumps}
     if isinstance(answers, Scores):
-        return gather(by_gradient(answers.evaluate, rows, tried.device, answers.trial.shape[1]), rows), found
-    if tried.engine == "differences":
-        return gather(by_differences(answers, rows), rows), found
+        engine = by_gradient(answers.evaluate, rows, tried.device, answers.trial.shape[1])
+        return gather(engine, rows), {"engine": "gradient", "gradient": "torch"}
+    if tried.layers is not None:
+        engine = by_layers(tried.layers, answers, rows)
+        return gather(engine, rows), {"engine": "gradient", "gradient": "closed form"}
+    found: dict[str, Any] = {"engine": "people", "categories": list(tables.encoding.levels)}
     known = tables.everyone.features[values] if tables.without_reference else tables.known.features
     columns = columns_of(tables.everyone.names, tables.encoding, rows.people, rows.settings.one_hot)
-    whole = by_people(answers, rows, known, columns, unfounded)
+    evidence, policy, about = by_people(answers, rows, known, columns, unfounded)
     origin = {"path": tables.reference.name, "rows": len(known), "held_out": tables.without_reference}
-    found |= {**whole.facts, "policy": statistics(whole.policy), "reference": origin}
+    found |= {**about, "policy": statistics(policy), "reference": origin}
     found["reference_sha256"] = hashlib.sha256(np.ascontiguousarray(known).tobytes()).hexdigest()
-    return whole.evidence, found
+    return evidence, found
 
 
 def placebo_facts(evidence: Evidence) -> dict[str, Any] | None:
@@ -250,7 +251,7 @@ def placebo_facts(evidence: Evidence) -> dict[str, Any] | None:
 def measured(
     steps: Sequence[int], tests: Sequence[RatioTest], classes: Sequence[Entry], counts: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Return what adds up over parts: accuracies, and both tests at all ``steps`` and at the last one.
+    """Return the accuracies, and both tests at all ``steps`` and at the last one.
 
     ``classes`` has an entry for each class, with its rows and how many of them the model gets ``right``.
     """
@@ -275,10 +276,7 @@ def by_feature(names: Sequence[str], *columns: Array) -> dict[str, list[float | 
 
 
 def result_of(facts: Entry, options: Entry, course: RatioTest) -> Result:
-    """Return the result from the ``facts`` of the JSON, for rows audited together or in parts.
-
-    ``course`` is the test at each step.
-    """
+    """Return the result from the ``facts`` of the JSON; ``course`` is the test at each step."""
     found, data, model = facts["results"], facts["data"], facts["model"]
     test, balanced, trivial = found["loss_ratio"], found["balanced_accuracy"], 1 / len(found["classes"])
     whole = facts["search"]["engine"] == "people"
@@ -309,7 +307,7 @@ def result_of(facts: Entry, options: Entry, course: RatioTest) -> Result:
             "tests": pd.DataFrame([{"test": name, **found[name]} for name in TESTS]),
             **({"examples": pd.DataFrame(facts["examples"])} if facts["examples"] else {}),
         },
-        libraries=("numpy", "torch") if facts["search"]["engine"] == "gradient" else ("numpy",),
+        libraries=("numpy", "torch") if facts["search"].get("gradient") == "torch" else ("numpy",),
     )
     return replace(made, brief=brief(facts, options["delta"], options["alpha"], made.verdict, beside_placebo(facts)))
 
@@ -330,7 +328,6 @@ def conditions(facts: Mapping[str, Any]) -> dict[str, Any]:
     within, search, bounds = facts["bounds"]["within"], facts["search"], facts["bounds"]
     whole = search["engine"] == "people"
     return {
-        "part_of_rows": data["part"] and {"part": data["part"]},
         "held_out_rows": True,
         "metric_of_audited_rows": metric["source"] == "learned" and metric["path"] == data["path"],
         "noisy_direction": [
@@ -348,7 +345,6 @@ def conditions(facts: Mapping[str, Any]) -> dict[str, Any]:
         "clipped": whole and {"clip": search["clip"], "most": 1 - search["clip"]},
         "erratic": whole
         and test["rejected"]
-        and search["policy"] is not None
         and not search["policy"]["rejected"]
         and {"mean": factor(search["policy"]["S_n"]), "bound": factor(search["policy"]["T_n"])},
         "placebo": placebo_condition(facts),
@@ -454,7 +450,7 @@ def _search(found: Entry, chosen: str) -> str:
     """Say where the audit searched, and why if it chose the search among people itself."""
     if chosen != "auto" or found["engine"] != "people":
         return ENGINES[found["engine"]]
-    reason = "the model's outputs jump" if found["jumps"] >= JUMPING else "the model takes categories"
+    reason = "the model takes categories" if found["categories"] else "the model has no gradient"
     return f"{ENGINES['people']}, because {reason}"
 
 

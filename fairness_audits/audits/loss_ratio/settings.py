@@ -1,8 +1,8 @@
 """Loss ratio: does the model treat comparable individuals alike?
 
 For each audited row, the audit searches for a comparable individual that the model treats worse. A fair metric defines
-which individuals are comparable. For a smooth model, the search follows the gradient of the row's loss; for a model
-whose outputs jump, such as trees, it changes one or two columns to values that occur in the data. The audit tests the
+which individuals are comparable. For a model with a gradient, the search follows the gradient of the row's loss; for
+any other model, such as trees, it changes one or two columns to values that occur in the data. The audit tests the
 null hypothesis that the loss on the comparable individual is on average at most --delta times the row's own loss. It
 also tests the ratio of error rates.
 
@@ -10,13 +10,12 @@ The fair metric ignores differences along sensitive directions. You give these d
 learns them from sensitive attributes (--sensitive) as the directions that separate the groups.
 """
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 from fairness_audits.options import Network, Options, Output, Precise, Reading, RowOptions, Standardize, option, source
-from fairness_audits.validation import Count, Limit, Positive, Share, Size, at_least
+from fairness_audits.validation import Count, Positive, Share, Size, at_least
 
 EXAMPLES = """\
 examples:
@@ -39,12 +38,6 @@ FILES = ("audit.json", "loss_ratio.html", "tests.csv", "examples.csv")
 WRITES = "{}, the page {}, {}, {} and the figure"
 
 
-def is_part(text: str) -> bool:
-    """Whether a text is K/N, K being one of 1 to N."""
-    found = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", text)
-    return found is not None and int(found[1]) <= int(found[2])
-
-
 class Data(RowOptions, title="data"):
     label: str = source("the column with the true class", metavar="COLUMN", python="y")
     include_sensitive: bool = source(
@@ -59,12 +52,6 @@ class Data(RowOptions, title="data"):
         "number of rows to audit, drawn at random (default: all)", None, "N"
     )
     seed: Size = option("random seed of the rows to audit, the reference rows, the placebo and the permutations", 0)
-    part: Annotated[str, Limit("such as 3/10", is_part)] | None = option(
-        "audit part K of N of these rows. The fair metric, the units and the ranges come from all rows. The "
-        "N results can be joined into the audit of all rows (join)",
-        None,
-        "K/N",
-    )
 
 
 class Metric(Options, title="fair metric (give --sensitive or --directions)"):
@@ -83,10 +70,10 @@ class Metric(Options, title="fair metric (give --sensitive or --directions)"):
 
 
 class Search(Options, title="search"):
-    search: Literal["auto", "gradient", "differences", "people"] = option(
-        "how the audit searches for comparable individuals. gradient: along the gradient of a torch network; "
-        "differences: along finite differences of any smooth model; people: one or two columns take values of other "
-        "people, for models whose outputs jump; auto: the first of these that works in a trial (default: auto)",
+    search: Literal["auto", "gradient", "people"] = option(
+        "how the audit searches for comparable individuals. gradient: along the gradient of a torch network, or of a "
+        "linear model or network of scikit-learn; people: one or two columns take values of other people, for all "
+        "other models; auto: the first of these that works in a trial (default: auto)",
         "auto",
     )
     reference: Path | None = source(

@@ -12,13 +12,15 @@ from fairness_audits.audits.loss_ratio.admissible import Admissible
 from fairness_audits.audits.loss_ratio.settings import Settings
 from fairness_audits.audits.robustness_bias.settings import Settings as RobustnessSettings
 from fairness_audits.errors import InvalidInput, ModelFailed
+from fairness_audits.inputs.closed_form import layers_of
 from fairness_audits.inputs.encoding import Encoding, encoding_of
-from fairness_audits.inputs.model import Model, taken_columns
+from fairness_audits.inputs.model import Model, no_gradient, taken_columns
 from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.predictor import Predictor, coded, noted, predictor
-from fairness_audits.inputs.probe import JUMPING, TRIED_ROWS, Answers, Scores, answered, jumps, probed
-from fairness_audits.inputs.table import Attribute, Rows, Source, Units, attribute, drawn, feature_names, rows
+from fairness_audits.inputs.probe import Answers, Scores, answered, probed
+from fairness_audits.inputs.table import Attribute, Rows, Source, attribute, drawn, feature_names, rows
 from fairness_audits.messages import SHOWN, advised, check_columns, listed
+from fairness_audits.models.layers import Layers
 from fairness_audits.options import flag
 from fairness_audits.seeds import generators
 from fairness_audits.tables.levels import in_order, level_name
@@ -28,6 +30,8 @@ PLACEBO_ROWS = 2000
 """Largest number of rows that the placebo attacks."""
 PLACEBO_DRAWS = 10
 """Number of draws of directions among which the placebo's rows are dealt, so that no single draw decides."""
+TRIED_ROWS = 2000
+"""Number of rows on which a model is tried before the search is chosen."""
 HELD_OUT, MOST_HELD_OUT = 5, 5000
 """Without reference rows, the reference is one row in HELD_OUT, at most MOST_HELD_OUT rows."""
 
@@ -127,18 +131,18 @@ def tables_of(settings: Settings, source: Source, model: Model, reference: Sourc
 class Trial:
     """Outcome of a trial of the model on all rows: the ``engine`` that it can have.
 
-    ``of`` returns the model's answers after a trial on the rows with these numbers. ``jumps`` is the share of rows at
-    which the outputs jump, None if this was not tried.
+    ``of`` returns the model's answers after a trial on the rows with these numbers. ``layers`` are the model as a
+    function with a gradient in closed form, None if torch computes the gradient or there is none.
     """
 
     engine: str
     of: Callable[[Array], Answers | Scores]
     device: str
-    jumps: float | None = None
+    layers: Layers | None = None
 
 
-def trial_of(model: Model, tables: Tables, settings: Settings, directions: Array, scale: Units) -> Trial:
-    """Try the model and choose the engine: torch gradients, differences if outputs are smooth, else people.
+def trial_of(model: Model, tables: Tables, settings: Settings) -> Trial:
+    """Try the model and choose the engine: the gradient by torch or in closed form, else people.
 
     A plain function without a gradient must return numbers. If neither is possible, raises InvalidInput or the error of
     the first trial.
@@ -185,24 +189,11 @@ def trial_of(model: Model, tables: Tables, settings: Settings, directions: Array
         if failed is None or isinstance(failed, ModelFailed):
             raise
         raise failed from error
-    try:
-        share = jumps(
-            lambda z: answers.probabilities(scale.outward(z)), scale.inward(everyone.features[some]), directions
-        )
-    except ValueError:
-        share = 1.0  # The model rejects values that do not occur in the data.
-    stepped = share >= JUMPING or bool(encoding.levels)
-    if settings.search == "differences" and stepped:
-        jump = f"its outputs jump in {100 * share:.0f} % of the rows tried"
-        reason = jump if share >= JUMPING else f"it takes categories ({listed(list(encoding.levels), SHOWN)})"
-        raise InvalidInput(
-            f"finite differences of {model.name} say nothing, because {reason}",
-            option="search",
-            remedy="Use --search=people, which works for such models",
-        )
-    engine = settings.search if settings.search != "auto" else "people" if stepped else "differences"
+    layers = None if settings.search == "people" else layers_of(model, answers, encoding, everyone.features[some])
+    if settings.search == "gradient" and layers is None:
+        raise no_gradient(model, "drop --search: the audit then chooses a search without gradients")
     device = str(computing.device) if model.kind in ("network", "quantised") else "cpu"
-    return Trial(engine, answers_for, device, share)
+    return Trial("people" if layers is None else "gradient", answers_for, device, layers)
 
 
 def rows_of_the_search(settings: Settings, tables: Tables, people: bool) -> tuple[Array, Array]:
@@ -214,22 +205,12 @@ def rows_of_the_search(settings: Settings, tables: Tables, people: bool) -> tupl
     every = np.arange(count)
     if not (people and tables.without_reference):
         return every, every[:0]
-    if settings.part is not None:
-        raise InvalidInput(
-            "a search among whole people cannot be split into parts without reference rows",
-            option="part",
-            remedy="Drop --part, because this search is fast, or pass reference rows (--reference)",
-        )
     held = drawn(every, min(MOST_HELD_OUT, count // HELD_OUT), "loss-ratio", "reference", str(settings.seed))
     return np.setdiff1d(every, held), held
 
 
-def part_of(settings: Settings, numbers: Array) -> tuple[Array, Array]:
-    """Return the numbers of the audited rows: a sample (--points), and every N-th row of this sample (--part).
-
-    Also return the placebo's draws: the number of the draw that each row belongs to, -1 for none. A row has the same
-    draw in a part as in the audit of all rows.
-    """
+def sampled(settings: Settings, numbers: Array) -> tuple[Array, Array]:
+    """Return the numbers of the audited rows, all or a sample, and the placebo's draw of each, -1 for none."""
     if settings.points is not None and settings.points > len(numbers):
         raise InvalidInput(
             f"--points={settings.points} is more than the {len(numbers)} rows of the data: drop it to audit all rows",
@@ -238,17 +219,8 @@ def part_of(settings: Settings, numbers: Array) -> tuple[Array, Array]:
     numbers = drawn(numbers, settings.points, "loss-ratio", "points", str(settings.seed))
     (rng,) = generators("audit", "loss-ratio", "placebo", str(settings.seed), repetitions=1)
     rank = rng.permutation(len(numbers))
-    draw_of_row = np.where(rank < PLACEBO_ROWS, rank % PLACEBO_DRAWS, -1)
-    if settings.placebo == "none":
-        draw_of_row[:] = -1
-    if settings.part is None:
-        return numbers, draw_of_row
-    which, of = map(int, settings.part.split("/"))
-    if 2 * of > len(numbers):
-        raise InvalidInput(
-            f"--part={settings.part}: {len(numbers)} rows are too few for {of} parts of at least 2", option="part"
-        )
-    return numbers[which - 1 :: of], draw_of_row[which - 1 :: of]
+    attacked = (rank < PLACEBO_ROWS) & (settings.placebo != "none")
+    return numbers, np.where(attacked, rank % PLACEBO_DRAWS, -1)
 
 
 def columns_of(

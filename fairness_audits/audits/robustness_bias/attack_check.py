@@ -10,7 +10,7 @@ group, and the group with the smaller share would look farther from the boundary
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -39,50 +39,40 @@ def sampled(correct: Array, partitions: Sequence[Partition], rng: np.random.Gene
     return np.unique(np.concatenate(chosen)) if chosen else order[:0]
 
 
-@dataclass(frozen=True)
-class Checked:
-    """Check of an attack in the L levels of a partition; each array is (L,).
-
-    ``checked`` counts the images with a distance and a second bound. Their means are ``attack_mean`` and
-    ``second_mean``, NaN without such images. The attack is worse at ``worse`` of them. ``lost`` of the ``n`` correct
-    images have no gradient along some of their pixels.
-    """
-
-    n: Array
-    checked: Array
-    worse: Array
-    attack_mean: Array
-    second_mean: Array
-    lost: Array
-
-    @property
-    def worse_share(self) -> Array:
-        """Return the share of checked images at which the attack is worse; 0 if at most one is worse."""
-        return np.where(self.worse > 1, self.worse / np.maximum(self.checked, 1), 0.0)
-
-    @property
-    def lost_apart(self) -> Array:
-        """Return the absolute difference between the shares of lost gradients in the level and in all other levels."""
-        own, others = self.lost / np.maximum(self.n, 1), self.lost.sum() - self.lost
-        rest = others / np.maximum(self.n.sum() - self.n, 1)
-        return np.abs(own - rest)
-
-
-def checked(distance: Array, second: Array, tried: Array, lost: Array, correct: Array, partition: Partition) -> Checked:
+def checked(
+    distance: Array, second: Array, tried: Array, lost: Array, correct: Array, partition: Partition
+) -> list[dict[str, Any]]:
     """Compare an attack's ``distance`` (n,) with the ``second`` bound (n,) of the points ``tried`` (n,), by level.
 
     NaN means that a search failed. ``lost`` (n,) is the share of a point's pixels without a gradient. Only points that
     are ``correct`` (n,) count.
+
+    Each level has the number of images ``checked``, which have a distance and a second bound, with the means of both;
+    at how many the attack is ``worse``, and their ``worse_share``, 0 if at most one is worse; the number of
+    ``n_correct`` images, of those with a ``lost_gradient`` along some pixels, and ``lost_apart``, the difference of
+    this share from that of all other levels.
     """
     both = tried & ~np.isnan(distance) & ~np.isnan(second)
-    worse = both & (distance > np.maximum(FACTOR * second, second + LEAST))
+    beyond = both & (distance > np.maximum(FACTOR * second, second + LEAST))
 
     def by_level(values: Array) -> Array:
         known = correct & (partition.codes >= 0)
         return np.bincount(partition.codes[known], values[known], minlength=len(partition))
 
-    pairs = by_level(both)
+    n, pairs, worse, without = (by_level(of).astype(int) for of in (correct, both, beyond, lost > 0))
     attack, bound = (by_level(np.where(both, values, 0.0)) for values in (distance, second))
-    counts = np.where(pairs > 0, pairs, np.nan)
-    n, compared, beyond, without = (by_level(of).astype(int) for of in (correct, both, worse, lost > 0))
-    return Checked(n, compared, beyond, attack / counts, bound / counts, without)
+    counts, others = np.where(pairs > 0, pairs, np.nan), (without.sum() - without) / np.maximum(n.sum() - n, 1)
+    columns = {
+        "checked": pairs,
+        "worse": worse,
+        "worse_share": np.where(worse > 1, worse / np.maximum(pairs, 1), 0.0),
+        "mean_distance": attack / counts,
+        "mean_second_bound": bound / counts,
+        "n_correct": n,
+        "lost_gradient": without,
+        "lost_apart": np.abs(without / np.maximum(n, 1) - others),
+    }
+    return [
+        {"partition": partition.name, "level": name, **{key: values[level] for key, values in columns.items()}}
+        for level, name in enumerate(partition.levels)
+    ]

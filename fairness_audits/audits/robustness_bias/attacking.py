@@ -12,7 +12,7 @@ import inspect
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -27,20 +27,19 @@ from fairness_audits.audits.robustness_bias.distances import (
     EXACT,
     SMOOTHING,
     Attack,
+    Known,
     attack_function,
     attack_on,
-    distances_by_part,
     exact_attack,
+    find_distances,
 )
 from fairness_audits.audits.robustness_bias.measured import Chosen
-from fairness_audits.audits.robustness_bias.settings import Settings
 from fairness_audits.audits.robustness_bias.subjects import Pictures
 from fairness_audits.errors import InvalidInput
 from fairness_audits.files import written
 from fairness_audits.inputs.model import Model
 from fairness_audits.inputs.table import sha256
 from fairness_audits.messages import advised, listed
-from fairness_audits.progress import track
 from fairness_audits.values import Array
 
 OURS = ("execution", "seed", "rows", "channel_scale")
@@ -54,17 +53,16 @@ SECONDS = 5.0
 """Shortest time between two writes of the file. It is also written at the end."""
 
 
-def chosen_attacks(options: Settings) -> list[Chosen]:
+def chosen_attacks(names: Sequence[str], changes: Sequence[str] | Mapping[str, Any]) -> list[Chosen]:
     """Return the attacks with their settings: the functions' defaults, overridden by ``ATTACK.KEY=VALUE``.
 
     Raises InvalidInput if a setting does not exist, is not a number, or belongs to an attack that was not requested.
     """
     every: dict[str, dict[str, Any]] = {}
-    for name in dict.fromkeys(options.attack):
+    for name in dict.fromkeys(names):
         parameters = [] if name == EXACT else inspect.signature(attack_function(name)).parameters.values()
         own = [one for one in parameters if one.kind is one.KEYWORD_ONLY and one.name not in OURS]
         every[name] = {one.name: one.default for one in own}
-    changes = options.attack_setting
     for text in [f"{key}={value}" for key, value in changes.items()] if isinstance(changes, Mapping) else changes:
         where, equals, value = text.partition("=")
         attack, dot, key = where.partition(".")
@@ -90,43 +88,41 @@ def chosen_attacks(options: Settings) -> list[Chosen]:
     return [Chosen(name, settings) for name, settings in every.items()]
 
 
-def distances(chosen: Chosen, subjects: Pictures, cache: DistanceCache, options: Settings) -> Array:
+def attacked(chosen: Chosen, subjects: Pictures, cache: DistanceCache, seed: int) -> Array:
     """Return the distances (n,) of correctly classified points; NaN for other points and failed attacks.
 
     Distances in the ``cache`` are reused. New distances are added to it, part by part.
     """
-    attack, size = _made(chosen, subjects, options)
-    right = np.flatnonzero(subjects.correct)
+    attack, size = _made(chosen, subjects, seed)
     # 32 hexadecimal digits identify an image and the class to leave.
-    keys = [
-        hashlib.sha256(digest + int(label).to_bytes(8, "big")).hexdigest()[:32]
-        for digest, label in zip(subjects.digests, subjects.prediction, strict=True)
-    ]
-    known = cache.found[chosen.name]
-    parts = [right[start : start + size] for start in range(0, len(right), size)]
-    # Look up distances part by part, because an image may occur twice.
-    missing = (part[[keys[point] not in known for point in part]] for part in track(chosen.name, parts))
-    streams = np.array([int(key, 16) >> 66 for key in keys])
+    keys = np.array(
+        [
+            hashlib.sha256(digest + int(label).to_bytes(8, "big")).hexdigest()[:32]
+            for digest, label in zip(subjects.digests, subjects.prediction, strict=True)
+        ]
+    )
+    streams, known = np.array([int(key, 16) >> 66 for key in keys]), cache.of(chosen.name, keys)
+    right = np.flatnonzero(subjects.correct)
+    # An image may occur twice.
+    once = np.isin(right, right[np.unique(keys[right], return_index=True)[1]])
+    parts = [right[start : start + size][once[start : start + size]] for start in range(0, len(right), size)]
     try:
-        for part, found, _ in distances_by_part(
-            attack, subjects.pixels, subjects.prediction, filter(len, missing), streams
-        ):
-            cache.add(chosen.name, {keys[point]: float(value) for point, value in zip(part, found, strict=True)})
+        find_distances(chosen.name, attack, subjects.pixels, subjects.prediction, streams, parts, known)
     finally:
         cache.save()
-    distance = np.full(len(subjects.prediction), np.nan)
-    distance[right] = [known[keys[point]] for point in right]
+    distance = np.full(len(keys), np.nan)
+    distance[right] = [cache.found[chosen.name][key] for key in keys[right]]
     return distance
 
 
-def _made(chosen: Chosen, subjects: Pictures, options: Settings) -> tuple[Attack, int]:
+def _made(chosen: Chosen, subjects: Pictures, seed: int) -> tuple[Attack, int]:
     """Return the attack on this network, with valid settings, and the number of images attacked at a time."""
     size = batch_of(subjects.device)
     if chosen.name == EXACT:
         return _exact(subjects), size
     how, settings = Execution(device=subjects.device, keep_adversarial=False), chosen.settings
     if chosen.name == SMOOTHING:
-        settings, size = {**settings, "seed": options.seed}, CERTIFIED_TOGETHER
+        settings, size = {**settings, "seed": seed}, CERTIFIED_TOGETHER
     attack = attack_on(subjects.classifier.evaluate, chosen.name, settings, how)
     nothing = np.zeros(0, dtype=np.int64)
     try:
@@ -199,19 +195,31 @@ class DistanceCache:
         self.path, self.what = path, dict(what)
         self.settings: dict[str, Any] = {name: dict(values) for name, values in settings.items()}
         self.found: dict[str, dict[str, float]] = {name: {} for name in settings}
-        self.unsaved, self.saved_at = 0, time.monotonic()
+        self.saved_at = time.monotonic()
         if path is not None and path.exists():
             self._load(path)
 
-    def add(self, attack: str, distances: Mapping[str, float]) -> None:
-        self.found[attack].update(distances)
-        self.unsaved += len(distances)
+    def of(self, attack: str, keys: Array) -> Known:
+        """Return the distances of an attack on points with these ``keys`` (n,), which join this cache when it is saved.
+
+        They are saved every few seconds.
+        """
+        found = self.found[attack]
+        distance, done = np.array([found.get(key, np.nan) for key in keys]), np.array([key in found for key in keys])
+        self.latest = found, keys, Known(distance, done, np.zeros((), dtype=np.int64), self._save_in_time)
+        return self.latest[-1]
+
+    def _save_in_time(self) -> None:
         if time.monotonic() - self.saved_at > SECONDS:
             self.save()
 
     def save(self) -> None:
-        """Write unsaved distances atomically."""
-        if self.path is None or not self.unsaved:
+        """Add the latest distances, and write the file atomically if some of them are new."""
+        found, keys, known = self.latest
+        before = len(found)
+        found |= dict(zip(keys[known.done].tolist(), known.distance[known.done].tolist(), strict=True))
+        self.saved_at = time.monotonic()
+        if self.path is None or len(found) == before:
             return
         header = {"format": FORMAT, "what": self.what, "settings": self.settings}
         arrays = {"header": np.frombuffer(json.dumps(header, sort_keys=True).encode(), dtype=np.uint8)}
@@ -220,7 +228,6 @@ class DistanceCache:
             arrays[f"distance_{name}"] = np.array(list(distances.values()), dtype=np.float64)
         with written(self.path) as temporary, temporary.open("wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
-        self.unsaved, self.saved_at = 0, time.monotonic()
 
     def interrupted(self) -> None:
         if self.path is not None and self.path.exists():

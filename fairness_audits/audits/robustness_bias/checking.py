@@ -19,7 +19,6 @@ from fairness_audits.attacks.distances import batch_of
 from fairness_audits.attacks.second_bound import lost_gradient, second_bound
 from fairness_audits.audits.robustness_bias.attack_check import FACTOR, checked, sampled
 from fairness_audits.audits.robustness_bias.points import Subjects
-from fairness_audits.audits.robustness_bias.settings import Settings
 from fairness_audits.audits.robustness_bias.subjects import TOGETHER, Pictures
 from fairness_audits.progress import progress_bar, track
 from fairness_audits.seeds import generators
@@ -48,22 +47,18 @@ class Check:
 
     def entry(self, distance: Array, subjects: Subjects) -> Mapping[str, Any]:
         """Return the comparison of an attack's distances (n,) with the second bounds, for the JSON."""
-        groups = []
-        for partition in subjects.points.partitions:
-            one = checked(distance, self.second, self.tried, self.lost, subjects.correct, partition)
-            for level, name in enumerate(partition.levels):
-                counts = {"checked": one.checked, "worse": one.worse, "worse_share": one.worse_share}
-                means = {"mean_distance": one.attack_mean, "mean_second_bound": one.second_mean}
-                lost = {"n_correct": one.n, "lost_gradient": one.lost, "lost_apart": one.lost_apart}
-                values = {key: of[level] for key, of in {**counts, **means, **lost}.items()}
-                groups.append({"partition": partition.name, "level": name, **values})
+        groups = [
+            group
+            for partition in subjects.points.partitions
+            for group in checked(distance, self.second, self.tried, self.lost, subjects.correct, partition)
+        ]
         return {"factor": FACTOR, "images": int(self.tried.sum()), "forward_passes": self.passes, "groups": groups}
 
 
-def checked_attacks(subjects: Pictures, options: Settings) -> Check:
+def checked_attacks(subjects: Pictures, seed: int) -> Check:
     """Check the gradients of all correctly classified images, and compute second bounds for a sample."""
     n, right = len(subjects.prediction), np.flatnonzero(subjects.correct)
-    rng, order = generators("audit", "robustness", "check", str(options.seed), repetitions=2)
+    rng, order = generators("audit", "robustness", "check", str(seed), repetitions=2)
     execution = Execution(device=subjects.device, keep_adversarial=False)
     evaluate, size = subjects.classifier.evaluate, batch_of(subjects.device)
     lost = np.zeros(n)
@@ -78,7 +73,7 @@ def checked_attacks(subjects: Pictures, options: Settings) -> Check:
             some = none[start : start + TOGETHER]
             points, bound = np.union1d(sample, some), np.full(n, np.nan)
             images, label = subjects.pixels(points), subjects.prediction[points]
-            how: Any = {"seed": options.seed, "streams": points, "execution": execution}
+            how: Any = {"seed": seed, "streams": points, "execution": execution}
             found = second_bound(evaluate, images, label, partial(neighbours, images, label), **how)
             passes += found.forward_passes
             bound[points] = found.distance

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairness_audits.audits.inference import Precision
-from fairness_audits.audits.robustness_bias.inference import sigma_intervals, significance
 from fairness_audits.audits.robustness_bias.measures import (
     DENOMINATORS,
     Lengths,
@@ -19,6 +18,7 @@ from fairness_audits.audits.robustness_bias.measures import (
     counted,
     survival,
 )
+from fairness_audits.audits.robustness_bias.significance import sigma_intervals, significance
 from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
 
@@ -109,7 +109,7 @@ def robustness_bias(
                   = \frac{1}{|P|} \sum_{x \in P} \min(\text{length}(x), T)
 
     :mod:`fairness_audits.audits.robustness_bias.measures` defines the lengths of the denominators, and
-    :mod:`fairness_audits.audits.robustness_bias.inference` the intervals and tests.
+    :mod:`fairness_audits.audits.robustness_bias.significance` the intervals and tests.
 
     Parameters
     ----------

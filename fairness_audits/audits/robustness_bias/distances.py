@@ -1,13 +1,14 @@
 """Distances of points to the decision boundary of one network, by the attacks of the audits.
 
 The audit of a user's model and the study's audit both create an attack with :func:`attack_on` and compute its distances
-with :func:`distances_by_part`. Images are loaded in parts, and perturbed images are not stored.
+with :func:`find_distances`. Images are loaded in parts, and perturbed images are not stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from fairness_audits.attacks import Distances, Execution
 from fairness_audits.attacks.linear_distance import linear_distance
 from fairness_audits.models.device import full_precision, own_operations
+from fairness_audits.progress import track
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
@@ -57,18 +59,41 @@ def exact_attack(weight: Array, bias: Array) -> Attack:
     return lambda images, label, streams: linear_distance(weight, bias, images, label)
 
 
-def distances_by_part(
-    attack: Attack, pixels: Callable[[Array], Array], label: Array, parts: Iterable[Array], streams: Array
-) -> Iterator[tuple[Array, Array, int]]:
-    """Attack points part by part, and yield the points of each part (m,), their distances, and the forward passes.
+@dataclass(frozen=True)
+class Known:
+    """Distances (n,) of the points that are ``done`` (n,), NaN if the attack failed, and how another run gets them.
+
+    ``passes`` () counts forward passes of single images. :func:`find_distances` fills the arrays and calls ``save``.
+    """
+
+    distance: Array
+    done: Array
+    passes: Array
+    save: Callable[[], None]
+
+
+def find_distances(
+    title: str,
+    attack: Attack,
+    pixels: Callable[[Array], Array],
+    label: Array,
+    streams: Array,
+    parts: Sequence[Array],
+    known: Known,
+) -> None:
+    """Attack the points without a ``known`` distance, part by part, and save their distances.
 
     ``pixels`` returns the images of points, ``label`` (n,) is the class that each point must leave, and ``streams``
-    (n,) the number of its noise stream. ``parts`` are numbers of points attacked together, consumed one after the
-    other. Distances (m,) are L2 in pixels in [0, 1], NaN if the attack failed. A forward pass is one of a single image.
+    (n,) the number of its noise stream. ``parts`` are numbers of points attacked together. Distances are L2 in pixels
+    in [0, 1].
     """
-    for part in parts:
-        found = attack(pixels(part), label[part], streams[part])
-        yield part, np.where(found.failed, np.nan, found.distance), found.forward_passes
+    for part in track(title, parts):
+        if len(points := part[~known.done[part]]):
+            found = attack(pixels(points), label[points], streams[points])
+            known.distance[points] = np.where(found.failed, np.nan, found.distance)
+            known.done[points] = True
+            known.passes[...] += found.forward_passes
+            known.save()
 
 
 @contextmanager

@@ -12,7 +12,6 @@ from fairness_audits.audits.inference import Precision
 from fairness_audits.audits.robustness_bias.core import COUNTS, MEASURES, RobustnessBias, robustness_bias
 from fairness_audits.audits.robustness_bias.distances import EXACT, SMOOTHING
 from fairness_audits.audits.robustness_bias.points import Subjects
-from fairness_audits.audits.robustness_bias.settings import OfRows, Settings
 from fairness_audits.options import Options
 from fairness_audits.results.formats import plain
 from fairness_audits.seeds import generators
@@ -73,15 +72,15 @@ class Measured:
 
 @dataclass(frozen=True)
 class Examined:
-    """All that an audit finds out before it concludes.
+    """All that an audit finds out before it compares the groups.
 
-    ``place`` names the images or rows and ``shape`` describes one of them. ``data`` and ``model`` are their facts,
-    ``classes`` the names of the classes.
+    ``distances`` (n,) of each attack are NaN if it failed. ``place`` names the images or rows and ``shape`` describes
+    one of them. ``data`` and ``model`` are their facts, ``classes`` the names of the classes.
     ``conditions`` are those of the caveats that apply to one kind of input.
     """
 
     subjects: Subjects
-    attacks: Sequence[Measured]
+    distances: Sequence[tuple[Chosen, Array]]
     unit: Unit
     place: str
     shape: str
@@ -95,20 +94,26 @@ class Examined:
 
 
 def measured(
-    chosen: Chosen, distance: Array, check: Check | None, subjects: Subjects, options: Settings | OfRows, unit: Unit
+    chosen: Chosen,
+    distance: Array,
+    check: Check | None,
+    subjects: Subjects,
+    unit: Unit,
+    precision: Precision,
+    budget: float | None,
+    seed: int,
 ) -> Measured:
     """Measure all groups by an attack's distances (n,), NaN if it failed, and add its ``check``.
 
     All attacks and denominators share the seed's resamples and permutations. A quantity that does not exist is null.
     """
     check = check if chosen.bound == "upper" else None
-    precision = Precision(options.alpha, options.bootstraps, options.permutations)
-    (rng,) = generators("audit", "robustness", "sigma", str(options.seed), repetitions=1)
+    (rng,) = generators("audit", "robustness", "sigma", str(seed), repetitions=1)
     bias = robustness_bias(
         distance,
         subjects.correct,
         subjects.points.partitions,
-        options.budget,
+        budget,
         precision,
         rng,
         fallback=None if check is None else check.line,

@@ -41,7 +41,6 @@ signs of sigma are opposite.
 Source: Nanda et al. 2021, (1)-(6).
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,16 +82,6 @@ class Partition:
     def comparisons(self) -> Array:
         """Return a number for each level, the same for two levels that are each other's complement: (L,)."""
         return np.zeros(2, dtype=np.int64) if len(self) == 2 else np.arange(len(self))
-
-
-def elements(levels: Mapping[str, Sequence[str]]) -> int:
-    """Return the number of elements of partitions with these levels: one for each level."""
-    return sum(len(names) for names in levels.values())
-
-
-def comparisons(levels: Mapping[str, Sequence[str]]) -> int:
-    """Return the number of comparisons: one for each level, but one in total for a partition with two levels."""
-    return sum(1 if len(names) == 2 else len(names) for names in levels.values())
 
 
 DENOMINATORS = ("paper", "correct")

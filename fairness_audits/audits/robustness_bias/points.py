@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,6 @@ import pandas as pd
 from pandas.api.types import is_float_dtype
 
 from fairness_audits.audits.robustness_bias.measures import Partition
-from fairness_audits.audits.robustness_bias.settings import Compared, OfRows, Settings
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.probe import Answers, Scores
 from fairness_audits.inputs.table import Source
@@ -22,7 +22,7 @@ from fairness_audits.tables.table import as_written, precision_of
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
-    from fairness_audits.audits.robustness_bias.images import Images
+    from fairness_audits.inputs.images import Images
 
 FEW_LEVELS = 20
 """Largest number of levels of a column that is compared by default."""
@@ -35,14 +35,13 @@ MANY = 0.01
 class Points:
     """The audited ``rows`` (n,) of the table, which are people or name ``images``; true class ``label`` (n,) or None.
 
-    ``partitions`` are partitions of these n points. ``column`` is the column of file names.
+    ``partitions`` are partitions of these n points.
     """
 
     images: Images | None
     rows: Array
     label: Array | None
     partitions: tuple[Partition, ...]
-    column: str | None = None
 
     @property
     def unit(self) -> str:
@@ -92,8 +91,9 @@ class Subjects:
                 found += [f"{one.name} = {name} ({count})"] if count > MANY * max(1, right) else []
         return f": {listed(found, SHOWN)}" if found else ""
 
-    def failures(self, failed: Array) -> dict[str, Any] | None:
-        """Return the quantities of the caveat on points without a distance, None if there are none."""
+    def failures(self, distance: Array) -> dict[str, Any] | None:
+        """Return the quantities of the caveat on correct points without a distance (n,), None if there are none."""
+        failed = self.correct & np.isnan(distance)
         if not failed.any():
             return None
         return {"failed": int(failed.sum()), "correct": int(self.correct.sum()), "where": self.mostly(failed)}
@@ -104,31 +104,31 @@ class Subjects:
         return self.prediction == (self.prediction if self.points.label is None else self.points.label)
 
 
-def sampled(everyone: Points, options: Settings | OfRows) -> Points:
-    """Return as many points as the options ask for, so that the shares of classes and groups are preserved."""
+def sampled(everyone: Points, points: int | None, seed: int) -> Points:
+    """Return a number of points, all if it is None, so that the shares of classes and groups are preserved."""
     n = len(everyone.rows)
-    if options.points is None:
+    if points is None:
         return everyone
-    if options.points > n:
-        problem = f"--points={options.points} is more than the {n:,} {everyone.unit}s of the data"
+    if points > n:
+        problem = f"--points={points} is more than the {n:,} {everyone.unit}s of the data"
         raise InvalidInput(problem, option="points", remedy="Leave it out to audit all of them")
     traits = [one.codes for one in everyone.partitions] + ([] if everyone.label is None else [everyone.label])
     _, cells = np.unique(np.stack(traits, axis=1), axis=0, return_inverse=True)
-    (rng,) = generators("audit", "robustness", "points", str(options.seed), repetitions=1)
-    return everyone.only(np.isin(np.arange(n), stratified_order(cells.ravel(), rng)[: options.points]))
+    (rng,) = generators("audit", "robustness", "points", str(seed), repetitions=1)
+    return everyone.only(np.isin(np.arange(n), stratified_order(cells.ravel(), rng)[:points]))
 
 
-def compared(source: Source, options: Compared, file: str | None) -> list[str]:
-    """Return the columns to compare.
+def compared(source: Source, group: Sequence[str], label: str | None, file: str | None = None) -> list[str]:
+    """Return the columns to compare: ``group``, or all but those of the label and of file names.
 
     Raises InvalidInput if a named column does not exist, or if a column has one level or too many.
     """
-    table, path, most = source.table, source.name, MOST_LEVELS if options.group else FEW_LEVELS
-    check_columns(table, options.group, "--group", path)
-    if file in options.group:
+    table, path, most = source.table, source.name, MOST_LEVELS if group else FEW_LEVELS
+    check_columns(table, group, "--group", path)
+    if file in group:
         problem = f"--group names {file!r}, the column of file names"
         raise InvalidInput(problem, source=path, option="group", column=file, remedy="Name a column of groups")
-    names = list(dict.fromkeys(options.group)) or [name for name in table if name not in (file, options.label)]
+    names = list(dict.fromkeys(group)) or [name for name in table if name not in (file, label)]
     if not names:
         remedy = "Add a column of groups, or name one with --group"
         raise InvalidInput(f"{path} has no column of groups", source=path, option="group", remedy=remedy)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from fairness_audits.audits.inference import Precision
 from fairness_audits.audits.robustness_bias.brief import brief
 from fairness_audits.audits.robustness_bias.measured import (
     FAIR,
@@ -18,6 +19,7 @@ from fairness_audits.audits.robustness_bias.measured import (
     Measured,
     Unit,
     bound_text,
+    measured,
     name_text,
     settings_text,
 )
@@ -127,7 +129,11 @@ def audited(
         from fairness_audits.audits.robustness_bias import image_audit
 
         found = image_audit.examined(settings, source, model, array)
-    subjects, attacks = found.subjects, found.attacks
+    subjects, precision = found.subjects, Precision(settings.alpha, settings.bootstraps, settings.permutations)
+    attacks = [
+        measured(one, distance, found.check, subjects, found.unit, precision, settings.budget, settings.seed)
+        for one, distance in found.distances
+    ]
     partitions, label = subjects.points.partitions, subjects.points.label
     facts: dict[str, Any] = {
         "accuracy": None if label is None else float(subjects.correct.mean()),
@@ -151,7 +157,7 @@ def audited(
             *words.caveats(CAVEATS, {**conditions(subjects, found.unit), **found.conditions}),
             *words.caveats(words.READING, {**source.notes, **found.conditions}),
         ),
-        sections=tuple(_sections(found, settings, facts)),
+        sections=tuple(_sections(found, attacks, settings, facts)),
         facts=facts,
         tables={
             "groups": pd.concat([one.groups for one in attacks], ignore_index=True),
@@ -310,7 +316,9 @@ def _otherwise(group: Entry, alpha: float, unit: str) -> str:
     return f"{whose} {found} {other:+.2f} (adjusted p {p_text(p)})."
 
 
-def _sections(of: Examined, settings: Settings, facts: Mapping[str, Any]) -> Iterator[Section]:
+def _sections(
+    of: Examined, attacks: Sequence[Measured], settings: Settings, facts: Mapping[str, Any]
+) -> Iterator[Section]:
     unit, points = of.unit, points_text(of, facts["data"], settings)
     tested = {
         "null": "each group is as far from the decision boundary as all others (sigma = 0)",
@@ -320,7 +328,7 @@ def _sections(of: Examined, settings: Settings, facts: Mapping[str, Any]) -> Ite
         "attack": "; ".join(settings_text(found) for found in facts["results"]),
     }
     yield words.tested(type(of.settings), stated(of.settings), tested)
-    for one in of.attacks:
+    for one in attacks:
         entry = one.entry
         title = f"Groups by {name_text(entry)}{bound_text(entry, ': {}')}, {unit.metric} in {unit.of}"
         explained = Text(

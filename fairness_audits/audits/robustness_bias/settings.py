@@ -7,8 +7,8 @@ deviations). The audit then compares groups by the measures of Nanda et al. (FAc
 that withstands changes of size tau; RB(P, tau), the difference between this share and the share of all others; and
 sigma(P), the relative difference between the mean distances, with its interval and p-value.
 
-Attacks give upper bounds of the distances. Smoothing gives lower bounds for the smoothed model. For linear models, and
-for rows under one decision tree or a small network, the distances are exact.
+Attacks give upper bounds of the distances. Smoothing gives lower bounds for the smoothed model. With --attack exact,
+distances are exact: for linear models, and for rows under one decision tree or a small network.
 """
 
 from collections.abc import Mapping, Sequence
@@ -149,14 +149,18 @@ class Input(Options, title="model"):
     )
 
 
-class Attacks(Options, title="distances"):
-    attack: Annotated[Sequence[AttackName], not_empty] = option(
+class Attack(Options, title="distances"):
+    attack: Annotated[Sequence[AttackName], not_empty] | None = option(
         "deepfool: upper bounds, fast; fmn: tighter, about 5 times the cost; carlini_wagner: as published, about "
         "100 times the cost; smoothing: certified lower bounds for the smoothed model, even more expensive; exact: "
-        "linear models only. Several are possible; the verdict is about the first (default: deepfool)",
-        ("deepfool",),
+        "linear models only, and for rows one decision tree or a network with one small hidden layer. Several are "
+        "possible; the verdict is about the first (default: deepfool; for rows upper bounds by a search)",
+        None,
         "NAME",
     )
+
+
+class Attacks(Options, title="distances"):
     attack_setting: Sequence[str] | Mapping[str, Any] = option(
         "a setting of an attack, such as deepfool.steps=50 or smoothing.sigma=0.25; several are possible (list: "
         "docs/guide/robustness_bias.md)",
@@ -184,7 +188,9 @@ class Comparison(Options, title="comparison"):
     seed: Size = option("random seed", 0)
 
 
-class Settings(Images, Compared, Shape, Rows, Inputs, Reading, Network, Input, Computed, Attacks, Comparison, Output):
+class Settings(
+    Images, Compared, Shape, Rows, Inputs, Reading, Network, Input, Computed, Attack, Attacks, Comparison, Output
+):
     """Every option of the robustness audit."""
 
     @property
@@ -202,5 +208,5 @@ def refuse(settings: Settings, kinds: Sequence[type[Options]], only: str) -> Non
                 raise InvalidInput(f"{place} applies to {only} only", option=one.name, remedy="Leave it out")
 
 
-class OfRows(Rows, Inputs, Compared, Reading, Network, Computed, Comparison, Output):
+class OfRows(Rows, Inputs, Compared, Reading, Network, Computed, Attack, Comparison, Output):
     """The options that apply to the rows of a table."""

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from fairness_audits.audits.robustness_bias.examples import ENOUGH
 from fairness_audits.audits.robustness_bias.measures import counted, survival
 from fairness_audits.results.formats import number
 from fairness_audits.results.style import INK, finish, new_figure, new_panels, ordered
 from fairness_audits.values import Array
+from pipeline.example_pairs import ENOUGH
 from pipeline.report import labels as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact

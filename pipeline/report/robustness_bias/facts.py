@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairness_audits.audits.robustness_bias.measures import comparisons
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.values import Array
 from pipeline.report import labels as w
@@ -114,7 +113,7 @@ def _comparisons(inputs: Inputs) -> Iterator[Fact]:
     place = {"block": DATA, "dataset": "all", "origin": "configuration"}
     yield {**place, "statistic": "networks.of_torchvision", "value": len(w.CONVOLUTIONAL)}
     if len(published) == len(w.PUBLISHED_IMAGES):
-        total = sum(map(comparisons, published.values()))
+        total = sum(map(study.comparisons, published.values()))
         yield {**place, "statistic": "comparisons", "value": total}
         yield {**place, "statistic": "comparisons_of_five", "value": len(w.CONVOLUTIONAL) * total}
 

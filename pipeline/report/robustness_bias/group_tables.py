@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairness_audits.audits.robustness_bias.measures import comparisons, elements
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.formats import DASH, interval, p_value
 from fairness_audits.results.table import Cell, Column, Kind, Row
@@ -219,7 +218,7 @@ def table_partitions(inputs: Inputs) -> StampedTable:
             said = f"{NOT_RUN}: {missing[name]}" if name in missing else "not in this grid"
             body.append(Row((w.dataset_label(name), *[None] * 6, "", said)))
             continue
-        sizes[name] = (elements(data.levels), comparisons(data.levels))
+        sizes[name] = (study.elements(data.levels), study.comparisons(data.levels))
         words = ", ".join(f"{w.PARTITIONS[key]} {len(levels)}" for key, levels in data.levels.items())
         cells = (*sizes[name], data.rows, data.train_rows, data.test_rows, data.unreadable)
         body.append(Row((w.dataset_label(name), *cells, data.origin, words)))

@@ -62,6 +62,16 @@ FORMS = {
 }
 
 
+def elements(levels: Mapping[str, Sequence[str]]) -> int:
+    """Return the number of elements of partitions with these levels: one for each level."""
+    return sum(len(names) for names in levels.values())
+
+
+def comparisons(levels: Mapping[str, Sequence[str]]) -> int:
+    """Return the number of comparisons: one for each level, but one in total for a partition with two levels."""
+    return sum(1 if len(names) == 2 else len(names) for names in levels.values())
+
+
 @dataclass(frozen=True)
 class Audited:
     """An audited network on one data set, with its block, its configuration and the result of the audit.

@@ -15,17 +15,16 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClas
 from sklearn.model_selection import TunedThresholdClassifierCV
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import fairness_audits as fa
 from fairness_audits.audits.loss_ratio.compute import pinned_share
+from fairness_audits.audits.loss_ratio.core import recorded_steps
 from fairness_audits.audits.loss_ratio.figures import figure
-from fairness_audits.audits.loss_ratio.flows import recorded_steps
 from fairness_audits.audits.loss_ratio.ratio_tests import loss_ratio_test
 from fairness_audits.errors import InvalidInput
 from fairness_audits.fair_metric import from_directions
-from fairness_audits.inputs.probe import jumps
 from fairness_audits.results.result import Result
 from fairness_audits.results.style import paper
 from tests.errors import invalid
@@ -93,40 +92,41 @@ def test_a_model_that_ignores_every_permitted_column_has_the_ratio_one(name: str
     assert found.outcome == "not rejected"
 
 
-def test_the_differences_of_a_smooth_model_give_the_statistic_of_its_gradient() -> None:
+def test_a_network_of_scikit_learn_gives_the_statistic_of_the_same_network_in_torch() -> None:
     X, y, _ = people(0, bias=0.25)
-    network = MLPClassifier((20,), "logistic", alpha=1e-2, random_state=0, max_iter=300).fit(X / X.std(), y)
-    scale = X.std().to_numpy()
+    network = MLPClassifier((20,), "logistic", alpha=1e-2, random_state=0, max_iter=300)
+    scaled = make_pipeline(StandardScaler(), network).fit(X, y)
+    mean, scale = (torch.tensor(part) for part in (scaled[0].mean_, scaled[0].scale_))
     weights = [torch.tensor(part) for part in (*network.coefs_, *network.intercepts_)]
 
     def logit(x: torch.Tensor) -> torch.Tensor:
-        hidden = torch.sigmoid((x / torch.tensor(scale)) @ weights[0] + weights[2])
+        hidden = torch.sigmoid(((x - mean) / scale) @ weights[0] + weights[2])
         return (hidden @ weights[1] + weights[3])[:, 0]
 
-    gradient = audit(logit)
-    for model in (lambda frame: network.predict_proba(frame / X.std()), lambda x: logit(torch.tensor(x)).numpy()):
-        smooth = audit(model, search="differences")
-        assert smooth.facts["search"] == {"engine": "differences", "jumps": 0.0}
-        for key in ("S_n", "T_n"):
-            pair = [one.facts["results"]["loss_ratio"][key] for one in (smooth, gradient)]
-            assert 0.97 < pair[0] / pair[1] < 1.03
-        pair = [one.facts["results"]["error_rate_ratio"]["S_n"] for one in (smooth, gradient)]
-        assert pair[0] == pytest.approx(pair[1], abs=0.05)
+    in_torch, in_closed_form = audit(logit), audit(scaled)
+    assert in_torch.facts["search"] == {"engine": "gradient", "gradient": "torch"}
+    assert in_closed_form.facts["search"] == {"engine": "gradient", "gradient": "closed form"}
+    for test in ("loss_ratio", "error_rate_ratio"):
+        for key in ("S_n", "T_n", "n", "below_one"):
+            pair = [one.facts["results"][test][key] for one in (in_torch, in_closed_form)]
+            assert pair[0] == pytest.approx(pair[1], rel=1e-9)
+    assert in_torch.facts["placebo"] == pytest.approx(in_closed_form.facts["placebo"], rel=1e-9)
 
 
 def test_the_search_is_chosen_by_a_trial() -> None:
     X, y, _ = people(0, bias=0.25)
     smooth = make_pipeline(LogisticRegression(max_iter=2000)).fit(X, y)
-    assert audit(smooth).facts["search"]["engine"] == "differences"
+    for search in ("auto", "gradient"):
+        assert audit(smooth, search=search).facts["search"]["engine"] == "gradient"
     assert audit(smooth, search="people").facts["search"]["engine"] == "people"
+    assert audit(lambda frame: smooth.predict_proba(frame)).facts["search"]["engine"] == "people"
     tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X[["title", "uniform"]], y)
     switched = audit(lambda frame: tree.predict_proba(frame[["title", "uniform"]]))
-    assert (switched.facts["search"]["engine"], switched.facts["search"]["jumps"]) == ("people", 1.0)
-    with pytest.raises(InvalidInput) as told:
-        audit(tree.fit(X, y), search="differences")
-    assert told.value.option == "search"
+    assert switched.facts["search"]["engine"] == "people"
+    with invalid(option="search"):
+        audit(smooth, search="differences")
     with invalid(source="DecisionTreeClassifier", option="model"):
-        audit(tree, search="gradient")
+        audit(tree.fit(X, y), search="gradient")
 
 
 def test_no_permitted_column_is_refused() -> None:
@@ -149,8 +149,7 @@ def test_where_the_direction_may_be_noise_no_smaller_share_is_advised() -> None:
         assert ("Lower least_share" in remedy, "too little evidence of" in remedy) == (advised, not advised)
 
 
-def test_differences_leave_out_rows_with_an_infinite_loss() -> None:
-    """A probability of exactly 0 has no difference, and scikit-learn refuses the point without a number."""
+def test_a_probability_that_rounds_to_one_has_a_loss_in_closed_form() -> None:
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(120, 2)), columns=["a", "b"])
     sensitive = pd.DataFrame({"s": np.where(X["a"] + 0.3 * rng.normal(size=120) > 0, "f", "m")})
@@ -158,10 +157,9 @@ def test_differences_leave_out_rows_with_an_infinite_loss() -> None:
     model = LogisticRegression().fit(X, y)
     model.coef_ = np.array([[300.0, 0.0]])
     settings: dict[str, Any] = {"steps": 100, "step_size": 0.05, "regularization": 1.0, "standardize": "none"}
-    found = fa.loss_ratio(model, X, y, sensitive=sensitive, search="differences", bounds="none", **settings)
-    test = found.facts["results"]["loss_ratio"]
-    assert test["non_finite"] > 0
-    assert test["n"] + test["non_finite"] == 120
+    found = fa.loss_ratio(model, X, y, sensitive=sensitive, bounds="none", **settings)
+    assert (model.predict_proba(X) == 1).any()
+    assert found.facts["results"]["loss_ratio"]["non_finite"] == found.facts["results"]["saturated"] == 0
 
 
 def test_columns_of_text_are_switched_as_a_whole() -> None:
@@ -203,19 +201,6 @@ def test_a_tuned_threshold_decides_about_errors() -> None:
     assert audited == N - N // 5
     assert errors["wrong_before"] / audited == pytest.approx((tuned.predict(others) != label).mean(), abs=0.02)
     assert errors["wrong_before"] == round((1 - found.facts["results"]["accuracy"]) * audited)
-
-
-@pytest.mark.parametrize("width", [0.5, 2.0])
-def test_a_jump_is_told_from_a_slope(width: float) -> None:
-    rng = np.random.default_rng(0)
-    x, u = rng.normal(size=(2000, 3)), np.array([[1.0, 0, 0]])
-    steep = lambda z: np.stack([0.5 + 0.5 * np.tanh(z[:, 0] / width), 0 * z[:, 0]], axis=1)  # noqa: E731
-    assert jumps(steep, x, u) < 0.01
-    assert jumps(lambda z: np.round(1e5 * steep(z)) / 1e5, x, u) < 0.01  # rounding is no jump
-    assert jumps(lambda z: np.floor(z[:, :1] * 1e4) % 2, x, u) > 0.01
-    assert jumps(lambda z: (z[:, 1:2] > 0).astype(float), x, u) == 1
-    assert jumps(lambda z: (z[:, :1] > x[0, 0]).astype(float), x, u) == 1  # at one row alone
-    assert jumps(lambda z: z[:, 1:2], x, u) == 0
 
 
 def test_text_read_from_a_file_is_what_a_model_of_categories_was_fitted_on() -> None:
@@ -338,5 +323,3 @@ def test_the_reason_of_a_function_of_frames_is_told() -> None:
         with invalid(option="directions") as raised:
             fa.loss_ratio(lambda frame: frame["merit"], X, y, directions=strange, standardize="continuous")
         assert "{" not in str(raised.value)
-    with invalid(option="results"):
-        fa.join([None])  # type: ignore[list-item]

@@ -14,7 +14,6 @@ from scipy.stats import binom
 from fairness_audits.audits.loss_ratio.admissible import Admissible, check_categories, range_of
 from fairness_audits.audits.loss_ratio.ratio_tests import (
     error_rate_ratio_test,
-    joined_loss_ratio_test,
     loss_ratio_test,
     loss_ratios,
     misclassified,
@@ -108,22 +107,6 @@ def test_leading_axes_are_separate_tests() -> None:
         found = test(before, after, 1.25, ALPHA).statistic
         alone = [[test(before[i, 0], after[i, j], 1.25, ALPHA).statistic for j in range(4)] for i in range(3)]
         np.testing.assert_allclose(found, alone, rtol=1e-14, strict=True)
-
-
-def test_moments_of_parts_give_the_test_of_all_points_also_of_parts_with_one_ratio_or_none_and_of_huge_ones() -> None:
-    rng = np.random.default_rng(4)
-    original, attacked = rng.exponential(size=(3, 90)), rng.exponential(size=(3, 90))
-    attacked[0, 30:60], attacked[1, 31:60], attacked[2, 40] = np.nan, np.nan, 1e300
-    whole = loss_ratio_test(original, attacked, 1.25, ALPHA)
-    parts = [
-        loss_ratio_test(original[:, place : place + 30], attacked[:, place : place + 30], 1.25, ALPHA)
-        for place in (0, 30, 60)
-    ]
-    of = {name: np.stack([getattr(part, name) for part in parts]) for name in vars(whole)}
-    counts = {name: of[name] for name in ("non_finite", "clipped", "below_one")}
-    joined = joined_loss_ratio_test(of["n"], of["mean"], of["std"], 1.25, ALPHA, **counts)
-    for name, value in vars(whole).items():
-        np.testing.assert_allclose(getattr(joined, name), value, rtol=1e-13)
 
 
 @given(ERRORS)

@@ -11,11 +11,12 @@ from sklearn.linear_model import LogisticRegression
 import fairness_audits as fa
 from fairness_audits.audits.inference import Precision
 from fairness_audits.audits.robustness_bias.core import COUNTS, MEASURES, Levels, RobustnessBias, robustness_bias
-from fairness_audits.audits.robustness_bias.measures import Partition, comparisons, elements
+from fairness_audits.audits.robustness_bias.measures import Partition
 from fairness_audits.errors import InvalidInput
 from fairness_audits.seeds import generators
 from fairness_audits.values import Array
 from pipeline.audits.robustness_bias import partitions_of, rows_of
+from pipeline.report.robustness_bias.study import comparisons, elements
 from tests.builders import image_dataset
 
 PRECISION = Precision(alpha=0.1, bootstraps=100, permutations=99)
@@ -176,7 +177,8 @@ def test_the_audit_of_a_model_prints_what_the_core_measures_of_its_distances() -
         {"hand": rng.choice(["left", "right"], 120), "eye": rng.choice(["blue", "brown", "grey"], 120)}
     )
     model = LogisticRegression().fit(rows, y)
-    result = fa.robustness_bias(model, rows, y, groups=groups, bootstraps=100, permutations=99, alpha=0.1)
+    call: dict[str, Any] = {"attack": "exact", "bootstraps": 100, "permutations": 99, "alpha": 0.1}
+    result = fa.robustness_bias(model, rows, y, groups=groups, **call)
     points, table = result.tables["distances"], result.tables["groups"]
     parts = [Partition(name, tuple(sorted(set(points[name]))), pd.Categorical(points[name]).codes) for name in groups]
     (stream,) = generators("audit", "robustness", "sigma", "0", repetitions=1)

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import fairness_audits as fa
-from fairness_audits.audits.robustness_bias.images import Unreadable, _decoded
 from fairness_audits.errors import ModelFailed
+from fairness_audits.inputs.images import Unreadable, _decoded
 
 
 def png(pixels: np.ndarray, colour: int) -> bytes:

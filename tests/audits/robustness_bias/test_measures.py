@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from fairness_audits.audits.permutation.core import permutation_test
 from fairness_audits.audits.permutation.outcomes import Predictions
-from fairness_audits.audits.robustness_bias.inference import Significance, sigma_intervals, significance
 from fairness_audits.audits.robustness_bias.measures import (
     DENOMINATORS,
     Lengths,
@@ -20,6 +19,7 @@ from fairness_audits.audits.robustness_bias.measures import (
     counted,
     survival,
 )
+from fairness_audits.audits.robustness_bias.significance import Significance, sigma_intervals, significance
 from fairness_audits.values import Array
 from tests.audits.permutation.builders import at_most
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairness_audits.audits.robustness_bias.examples import ENOUGH, Pair, chosen, shown
 from fairness_audits.audits.robustness_bias.measures import Partition
 from fairness_audits.values import Array
+from pipeline.example_pairs import ENOUGH, Pair, chosen, shown
 from pipeline.report.robustness_bias import illustrations
 
 

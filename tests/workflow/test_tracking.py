@@ -1,4 +1,4 @@
-"""The account of a failed run: nothing that is missing is left out, and each thing is laid to what it waits for."""
+"""Tracking watches and never disturbs: no prompt, no wait for a network, no wandb where it is off, one run a job."""
 
 from __future__ import annotations
 
@@ -18,153 +18,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.workflow import failures, tracking
+from pipeline.workflow import tracking
 from pipeline.workflow.tracking import curves, identity, record
-from snakemake_logger_plugin_progress.journal import Journal
 from tests.errors import invalid
-
-SNAKEFILE = """
-from pathlib import Path
-from pipeline.workflow import failures
-
-rule all:
-    input: "r.html"
-rule train:
-    message: "train sensr on adult"
-    output: "m.npz"
-    log: "logs/train.log"
-    priority: 1
-    shell: "seq 0 49 >{log}; exit 1"
-rule audit:
-    input: "m.npz"
-    output: "a.npz"
-    shell: "touch {output}"
-rule collect:
-    output: "rows.csv"
-    log: "logs/collect.log"
-    shell: "exit 1"
-for study in ("first", "second"):
-    rule:
-        name: f"draw_{study}"
-        message: "{wildcards.study}"
-        input: lambda w: {"first": "a.npz", "second": "rows.csv"}[w.study]
-        output: "{study}.json"
-        wildcard_constraints: study=study
-        shell: "touch {output}"
-rule report:
-    input: "first.json", "second.json"
-    output: "r.html"
-    shell: "touch {output}"
-
-onerror:
-    # The executor of a cluster hands over groups.
-    jobs = {job.message or job.rule.name: job for job in workflow.dag.jobs}
-    together = [jobs["collect"], jobs["second"]]
-    group = workflow.dag.group_job_factory.new("together", together, workflow.global_resources)
-    failed = [group if job in together else job for job in workflow.scheduler.failed]
-    artefacts = {"first": ["table_1", "figure_2"], "second": ["table_3"]}
-    account = failures.account(workflow.dag, failed, artefacts, Path("."))
-    failures.save_json(account, failures.ACCOUNT)
-"""
-
-
-def account_of(folder: Path, *options: str) -> dict[str, Any]:
-    """The account of a run by Snakemake itself, in which ``train`` fails, and the group of ``collect`` and ``second``.
-
-    A progress display has written down what it was told of them.
-    """
-    (folder / "Snakefile").write_text(SNAKEFILE)
-    (folder / "slurm.log").write_text("slurmstepd: error: no such node\n")
-    told = [{"outputs": ["m.npz"], "title": "", "why": why, "logs": []} for why in ("first try", "OUT_OF_MEMORY")]
-    logs = ["logs/collect.log", "slurm.log"]
-    told += [{"outputs": ["rows.csv"], "title": "", "why": "", "logs": logs}]
-    (folder / "results").mkdir(exist_ok=True)
-    (folder / failures.JOURNAL).write_text("".join(json.dumps(line) + "\n" for line in told))
-    subprocess.run(["snakemake", "--cores", "1", *options], cwd=folder, check=False, capture_output=True)
-    found: dict[str, Any] = json.loads((folder / failures.ACCOUNT).read_text())
-    return found
-
-
-def test_what_is_missing_is_laid_to_the_jobs_that_it_waits_for_at_any_distance(tmp_path: Path) -> None:
-    account = account_of(tmp_path, "--keep-going")
-    # Of a group that failed each job did.
-    collect, _, train = account["failed"]
-    titles = ["collect", "second", "train sensr on adult"]
-    assert [job["title"] for job in account["failed"]] == titles
-    because = {job["title"]: job["because"] for job in account["not_run"]}
-    assert because == {"audit": titles[2:], "first": titles[2:], "report": titles}
-    assert account["missing"] == [
-        {"study": "first", "artefacts": ["table_1", "figure_2"], "because": titles[2:]},
-        {"study": "second", "artefacts": ["table_3"], "because": ["second"]},
-    ]
-    assert (train["why"], train["outputs"]) == ("OUT_OF_MEMORY", ["m.npz"])
-    (log,) = train["logs"]
-    assert log["lines"] == [str(n) for n in range(50 - failures.LAST_LINES, 50)]
-    # A job that wrote nothing is explained by its scheduler's log.
-    states = {log["path"]: log["state"] for log in collect["logs"]}
-    assert states == {"logs/collect.log": "is empty.", "slurm.log": "ends with"}
-
-
-def test_a_job_whose_turn_did_not_come_is_laid_to_nobody(tmp_path: Path) -> None:
-    account = account_of(tmp_path)
-    assert [job["title"] for job in account["failed"]] == ["train sensr on adult"]
-    assert {job["title"]: job["because"] for job in account["not_run"]}["second"] == []
-    assert "figures of second (the run ended before this step)" in failures.terminal(account)
-
-
-TRAIN = {"title": "train sensr on adult", "rule": "train", "outputs": ["m.npz"], "why": "", "logs": []}
-BECAUSE = {"because": [TRAIN["title"]]}
-ACCOUNT: dict[str, Any] = {
-    "failed": [TRAIN],
-    "not_run": [
-        {"title": "audit", "rule": "audit", "outputs": ["a.npz"], **BECAUSE},
-        {"title": "report", "rule": "report", "outputs": ["r.html"], **BECAUSE},
-    ],
-    "missing": [{"study": "first", "artefacts": ["table_1", "figure_2"], **BECAUSE}],
-}
-
-
-def test_the_account_is_kept_until_what_it_says_is_missing_is_made(tmp_path: Path) -> None:
-    account = {**ACCOUNT, "not_run": ACCOUNT["not_run"][:1]}
-    failures.save(account, "smoke", [], tmp_path)
-    assert json.loads((tmp_path / failures.ACCOUNT).read_text()) == account
-    for made in ("m.npz", "a.npz"):
-        failures.forget(tmp_path)
-        assert (tmp_path / failures.ACCOUNT).exists(), "not everything is made yet"
-        (tmp_path / made).touch()
-    failures.forget(tmp_path)
-    assert not (tmp_path / failures.ACCOUNT).exists()
-
-
-def test_the_report_of_an_incomplete_run_opens_with_what_is_missing(tmp_path: Path) -> None:
-    (tmp_path / "results").mkdir()
-    (tmp_path / failures.SUMMARY).write_text("all is well")
-    drawing = {**TRAIN, "title": "draw", "outputs": [f"figure_{number}.pdf" for number in range(60)]}
-    failures.save({**ACCOUNT, "failed": [TRAIN, drawing]}, "smoke", [], tmp_path)
-    assert not (tmp_path / failures.SUMMARY).exists(), "the report is due again"
-    page = (tmp_path / failures.REPORT).read_text()
-    assert "This run is not complete." in page
-    assert "train sensr on adult" in page
-    assert "figure_4.pdf and 55 more" in page
-    assert "table_1, figure_2: needs train sensr on adult" in page
-
-
-def test_a_run_that_was_ended_from_outside_writes_no_account_and_without_room_it_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_room(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(failures, "save", no_room)
-    monkeypatch.setattr(failures, "account", lambda account, *_: account)
-    of_run: tuple[Any, ...] = ([], ["individual_fairness"], "smoke", tmp_path)
-    assert "stopped from outside" in failures.conclude({**ACCOUNT, "failed": []}, *of_run)
-    said = failures.conclude(ACCOUNT, *of_run)
-    assert "Cannot write the summary of failures: [Errno 28] No space left on device" in said
-    assert "3 jobs remain. See results/report.html and results/failures.json" in said
-
-
-# Tracking watches and never disturbs: no prompt, no wait for a network, no wandb where it is off, one run a job.
 
 
 def chosen(monkeypatch: pytest.MonkeyPatch, folder: Path, mode: str = "offline") -> None:
@@ -342,24 +198,3 @@ def test_curves_give_each_repetition_and_their_mean() -> None:
         ({"loss/mean": 1.5, "loss/0": 2.0, "loss/1": 1.0}, 100),
     ]
     assert list(curves({})) == []
-
-
-LINE = {"outputs": ["m.npz"], "title": "train", "why": "", "logs": []}
-
-
-@pytest.mark.parametrize(
-    "torn", [b'{"outputs": ["rows.csv"], "ti', b'{"outputs": ["\xc3', b"\0\0\0", b"7\n", b"\n", b""]
-)
-def test_a_torn_line_of_the_journal_hides_no_other_line(torn: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "failures.jsonl"
-    journal = Journal(str(path))
-    journal.add(["first.npz"], "train", "", [])
-    with path.open("ab") as file:
-        file.write(torn)
-    journal.add(["m.npz"], "train", "killed", [])
-    found = failures._journal(path)
-    assert set(found) == {"first.npz", "m.npz"}
-    assert found["m.npz"] == {**LINE, "why": "killed"}
-    with path.open("ab") as file:
-        file.write(torn)
-    assert set(failures._journal(path)) == {"first.npz", "m.npz"}

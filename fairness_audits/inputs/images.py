@@ -1,6 +1,7 @@
-"""A user's images as pixels in [0, 1], loaded on demand.
+"""A user's images as pixels in [0, 1], loaded on demand, and the normalisation in front of the model.
 
-Images come from an array, or from a folder whose files are named in the rows of a table.
+Images come from an array, or from a folder whose files are named in the rows of a table. Normalisation is a part of the
+network, so gradients and distances refer to pixels in [0, 1].
 """
 
 from __future__ import annotations
@@ -8,18 +9,21 @@ from __future__ import annotations
 import posixpath
 import unicodedata
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from fairness_audits.audits.robustness_bias.settings import Settings
 from fairness_audits.errors import InvalidInput
+from fairness_audits.inputs.answers import Form, tensor_of
+from fairness_audits.inputs.model import Model, no_gradient
 from fairness_audits.inputs.table import Source
 from fairness_audits.messages import SHOWN, check_columns, listed, nearest, reason
+from fairness_audits.results.formats import plural
 from fairness_audits.tables.rows import Values
 from fairness_audits.values import Array
 
@@ -36,7 +40,10 @@ COLOURS = (1, 3)
 COLUMNS = ("file", "filename", "file_name", "image", "path")
 """Default column names for file names."""
 FORMS = "(n, c, h, w), (n, h, w, c) or (n, h, w) with 1 or 3 channels, of uint8 or of floating-point numbers in [0, 1]"
+LARGEST_STD = 2.0
+"""Largest standard deviation of pixels in [0, 1]."""
 Shape = tuple[int, int, int]
+Channels = float | Sequence[float]
 
 
 class Unreadable(Exception):
@@ -75,14 +82,13 @@ class Images:
         return np.stack([self.one(int(point)) for point in points])
 
 
-def in_array(source: Source, options: Settings, array: Array) -> Images:
+def in_array(source: Source, path: str, array: Array, resize: Sequence[int] | None) -> Images:
     """Return the images in an ``array``, in the order of the table's rows.
 
     In an array with four axes, the second axis is the channels if its size allows, otherwise the last axis. Raises
     InvalidInput for another shape, numbers that are not pixels, and another number of rows or channels.
     """
-    path, pixels = options.images, np.asarray(array)
-    assert path is not None
+    pixels = np.asarray(array)
     if pixels.ndim == 4 and pixels.shape[1] in COLOURS and pixels.shape[3] in COLOURS:
         raise _refused(
             path,
@@ -128,7 +134,7 @@ def in_array(source: Source, options: Settings, array: Array) -> Images:
             source=source.name,
             option="images",
         )
-    height, width = options.resize or pixels.shape[2:]
+    height, width = resize or pixels.shape[2:]
     return Images(
         names=tuple(str(row) for row in range(len(pixels))),
         shape=(int(pixels.shape[1]), int(height), int(width)),
@@ -137,24 +143,26 @@ def in_array(source: Source, options: Settings, array: Array) -> Images:
     )
 
 
-def _refused(path: Path, problem: str, remedy: str = "", row: int | None = None) -> InvalidInput:
+def _refused(path: str, problem: str, remedy: str = "", row: int | None = None) -> InvalidInput:
     """Return the error for images that cannot be audited."""
     return InvalidInput(f"{path}: {problem}", source=path, option="images", row=row, remedy=remedy)
 
 
-def in_folder(source: Source, options: Settings) -> tuple[str, Images]:
+def in_folder(
+    source: Source, path: Path | None, file: str | None, resize: Sequence[int] | None, channels: int | None
+) -> tuple[str, Images]:
     """Return the column of file names, and the images in the order of the table's rows.
 
     This reads only the headers of the files. A file with an unreadable header is recorded as unreadable. Raises
     InvalidInput if no header is readable, or if sizes differ without ``--resize``.
     """
-    path, table = options.images, source.table
+    table = source.table
     if path is None or not path.is_dir():
         problem = f"there is no folder {path}; --images takes a folder of PNG and JPEG files"
         raise InvalidInput(problem, source=path, option="images")
-    if options.file is not None:
-        check_columns(table, [options.file], "--file", source.name)
-    column = options.file or next((str(name) for name in table if str(name).lower() in COLUMNS), str(table.columns[0]))
+    if file is not None:
+        check_columns(table, [file], "--file", source.name)
+    column = file or next((str(name) for name in table if str(name).lower() in COLUMNS), str(table.columns[0]))
     names = [str(value) for value in table[column]]
     files = named_files(source, column, path)
     unreadable: dict[int, str] = {}
@@ -175,8 +183,8 @@ def in_folder(source: Source, options: Settings) -> tuple[str, Images]:
         problem = f"none of the {len(names)} images in {path} can be read: {failures}"
         raise InvalidInput(problem, source=path, option="images", remedy="Save them again")
     first, _, (height, width) = known[0]
-    if options.resize is not None:
-        height, width = options.resize
+    if resize is not None:
+        height, width = resize
     elif other := next(((name, size) for name, _, size in known if size != (height, width)), None):
         raise InvalidInput(
             f"expected images of one size, found {height} x {width} ({first}) and {other[1][0]} x {other[1][1]} "
@@ -185,7 +193,7 @@ def in_folder(source: Source, options: Settings) -> tuple[str, Images]:
             option="resize",
             remedy=f"Resize all with --resize={height},{width}; distances then refer to the resized images",
         )
-    count = options.channels or (1 if all(mode in GREY for _, mode, _ in known) else 3)
+    count = channels or (1 if all(mode in GREY for _, mode, _ in known) else 3)
     return column, Images(
         names=tuple(names),
         shape=(count, height, width),
@@ -300,3 +308,83 @@ def named_files(source: Source, column: str, path: Path) -> list[Path]:
 def _plain_name(name: str) -> str:
     """Return a path in composed Unicode form, with forward slashes and without surrounding spaces."""
     return posixpath.normpath(unicodedata.normalize("NFC", name).strip().replace("\\", "/"))
+
+
+@dataclass(frozen=True)
+class Raw:
+    """The model with its normalisation: ``output`` maps pixels (m, c, h, w) to the model's output.
+
+    ``mean`` and ``std`` are one number for each channel, or one for all.
+    """
+
+    output: Callable[[Tensor], Tensor]
+    device: torch.device
+    form: Form
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+def normalised(
+    model: Model, shape: Shape, mean: Channels, std: Channels, device: torch.device, with_gradient: bool
+) -> Raw:
+    """Return the model with its normalisation in front; attacks need a gradient if ``with_gradient``.
+
+    Raises InvalidInput if the model takes no images, has no gradient, or takes another normalisation.
+    """
+    if model.kind == "estimator":
+        raise no_gradient(model)
+    if model.kind in ("onnx", "quantised") and with_gradient:
+        raise no_gradient(model, "use only --attack=smoothing, which needs none")
+    means, stds = (tuple(np.atleast_1d(values).tolist()) for values in (mean, std))
+    for name, values in (("mean", means), ("std", stds)):
+        if len(values) not in (1, shape[0]):
+            problem = f"--{name} gives {len(values)} numbers, but the images have {plural(shape[0], 'channel')}"
+            raise InvalidInput(problem, option=name, remedy="Pass one number for all channels, or one for each")
+    check_normalisation(means, stds)
+    centre, scale = (
+        torch.tensor(values, device=device, dtype=torch.float32)[:, None, None] for values in (means, stds)
+    )
+    channels, height, width = shape
+    form = Form(
+        unit="image",
+        inputs=f"images of shape {shape}",
+        remedy=(
+            f"Its input has {plural(channels, 'channel')} of {height} x {width} pixels. For another size, use "
+            f"--resize=H,W; for {plural(4 - channels, 'channel')}, use --channels={4 - channels}"
+        ),
+        precision="images are float32, so convert the model to float32",
+        without_gradient="; --attack=smoothing needs no gradient",
+    )
+
+    def output(x: Tensor) -> Tensor:
+        return tensor_of(model.evaluate, (x - centre) / scale, form)
+
+    return Raw(output, device, form, means, stds)
+
+
+def check_normalisation(mean: Sequence[float], std: Sequence[float]) -> None:
+    """Raise InvalidInput unless these can be the means and standard deviations of pixels in [0, 1]."""
+    for value in std:
+        if not value > 0:
+            raise InvalidInput(f"--std={value:g} is not above 0", option="std")
+    if min(mean) >= 0 and max(mean) <= 1 and max(std) <= LARGEST_STD:
+        return
+    if not (min(mean) >= 0 and max(mean) <= HIGHEST and max(std) <= HIGHEST):
+        raise InvalidInput(
+            f"--mean={_numbers(mean)} and --std={_numbers(std)} do not fit pixels in [0, 1]: expected a mean in [0, "
+            f"1] and a standard deviation of at most {LARGEST_STD:g}",
+            option="mean",
+        )
+    # The values fit pixels in [0, 1], but a std of 1 also occurs with means of pixels up to 255.
+    means = [value / HIGHEST for value in mean] if max(mean) > 1 else mean
+    stds = [value / HIGHEST for value in std] if max(std) > LARGEST_STD or min(std) >= 1 else std
+    raise InvalidInput(
+        f"--mean={_numbers(mean)} and --std={_numbers(std)} are for pixels from 0 to {HIGHEST}, but the audit uses "
+        "pixels in [0, 1]",
+        option="mean",
+        remedy=f"Use --mean={_numbers(means)} --std={_numbers(stds)}",
+    )
+
+
+def _numbers(values: Sequence[float]) -> str:
+    return ",".join(f"{value:.4g}" for value in values)
