@@ -20,6 +20,7 @@ RUNS = {
         first=DECISION, second=1 - DECISION, group=ROWS["sex"], metric="selection_rate", no_worse_than=0.1
     ),
     "plan": lambda: fa.plan(value=0.5, gap=0.1),
+    "permutation": lambda: fa.permutation_test(prediction=DECISION, group=ROWS["sex"], metric="selection_rate"),
     "subgroups": lambda: fa.worst_subgroups(ROWS, prediction=DECISION, draws=19),
 }
 """A short run of each audit."""

@@ -26,15 +26,16 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined, Template
 
+from fairness_audits.arguments import Given
 from fairness_audits.messages import SHOWN, listed
 from fairness_audits.results import formats
-from fairness_audits.results.document import Brief, Caveat, Outcome, Verdict
+from fairness_audits.results.document import Brief, Caveat, Facts, Outcome, Section, Verdict
 
 INCONCLUSIVE = "INCONCLUSIVE"
 ENVIRONMENT = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 ENVIRONMENT.filters |= {
     name: getattr(formats, name)
-    for name in ("decimal", "factor", "percent", "level", "p_text", "span", "as_typed", "plural", "sentence")
+    for name in ("decimal", "factor", "percent", "level", "p_text", "span", "as_typed", "plural", "sentence", "signed")
 }
 ENVIRONMENT.filters |= {
     "n": "{:,}".format,
@@ -44,7 +45,7 @@ ENVIRONMENT.filters |= {
     "listed": listed,
     "repr": repr,
 }
-ENVIRONMENT.globals["SHOWN"] = SHOWN
+ENVIRONMENT.globals |= {"SHOWN": SHOWN, "factor": formats.factor}
 
 
 @cache
@@ -126,3 +127,13 @@ def brief(audit: str, facts: Mapping[str, Any], concluded: Verdict) -> Brief:
     texts = {name: rendered(text, facts) for name, text in texts_of(audit)["brief"].items()}
     sure = texts.get(concluded.outcome) or f"The audit cannot tell. {concluded.reason}"
     return Brief(texts["question"], texts["people"], texts["found"], sure, texts["limits"])
+
+
+def what_was_tested(given: Given, facts: Mapping[str, str]) -> Section:
+    """Return the section on the null hypothesis, the data, and the options that are not their defaults."""
+
+    def value(one: Any) -> str:
+        return "" if one is True else listed(one, SHOWN) if isinstance(one, list) else str(one)
+
+    changes = "; ".join(f"{name.replace('_', ' ')} {value(one)}".rstrip() for name, one in given.changed)
+    return Section("What was tested", (Facts((*facts.items(), ("options", changes))),))
