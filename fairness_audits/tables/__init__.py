@@ -1,22 +1,28 @@
 """Tables of counts and arrays from rows in files, in memory or on a cluster.
 
-:func:`contingency` counts the rows in one scan with DuckDB or Spark. Both give the same counts, and therefore the same
-p-values for the same seed. :func:`predictions` and :func:`numbers` fetch the rows if counts are not enough.
+:func:`contingency` counts the rows in one scan, where they are: DuckDB or Spark opens them, and one code (``frame``)
+counts them. Both engines give the same counts, and therefore the same p-values for the same seed. :func:`predictions`
+and :func:`numbers` fetch the rows if counts are not enough.
 
 A ``source`` is a CSV or Parquet file, a glob, a folder, a list of these, or a data frame. The columns of a CSV file are
 read as text and converted to doubles, correctly rounded, when numbers are needed.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from fairness_audits.audits.permutation.outcomes import Counts
 from fairness_audits.errors import InvalidInput
 from fairness_audits.tables.levels import check_named
 from fairness_audits.tables.rows import counted, numbers, predictions
-from fairness_audits.tables.table import Request, Table, in_precision_of, reading
+from fairness_audits.tables.table import Request, in_precision_of, reading
+
+if TYPE_CHECKING:
+    from fairness_audits.tables.frame import Table
 
 __all__ = ["ENGINES", "Engine", "contingency", "numbers", "opened", "predictions"]
 
@@ -41,7 +47,7 @@ def opened(
     In CSV files, an empty cell and the ``missing`` texts (default: NA, None, nan, ...) are missing values, and
     ``separator`` names the character between columns (default: detected from the first lines).
     """
-    if isinstance(source, Table):
+    if hasattr(source, "cells"):
         yield source
     elif engine in ENGINES:
         module = import_module(f"fairness_audits.tables.{engine}_engine")

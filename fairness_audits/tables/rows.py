@@ -21,7 +21,6 @@ from fairness_audits.tables.table import (
     Placed,
     Request,
     Score,
-    Table,
     Threshold,
     as_written,
     in_precision_of,
@@ -32,6 +31,8 @@ from fairness_audits.values import Array
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from fairness_audits.tables.frame import Table
 
 
 VALUES = 200_000_000

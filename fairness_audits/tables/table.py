@@ -6,9 +6,9 @@ A reading turns a model's output into a cell of a table: a decision, or a thresh
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -181,21 +181,6 @@ class Request:
         return self.group, self.label, self.outcome.column
 
 
-class Derived(Protocol):
-    """A column that is derived from others by an SQL expression."""
-
-    @property
-    def name(self) -> str:
-        """Return the name of the column."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Return the source columns."""
-
-    def sql(self, dialect: Any, column: Any) -> str:
-        """Return the expression in a dialect; ``column`` looks up source columns by name."""
-
-
 class Placed(Protocol):
     """The part of a table that error messages use: its name, its columns, and the positions of faulty rows."""
 
@@ -209,34 +194,3 @@ class Placed(Protocol):
 
     def places(self, faulty: Faulty) -> list[Place]:
         """Return the first faulty rows."""
-
-
-@runtime_checkable
-class Table(Placed, Protocol):
-    """Rows of a source. Every method raises InvalidInput if a file cannot be read."""
-
-    @property
-    def derived(self) -> Collection[str]:
-        """Return the names of the derived columns, which are not among the ``columns``."""
-
-    @property
-    def notes(self) -> dict[str, Any]:
-        """Return notes on how the rows were read: the quantities of each caveat by its name."""
-
-    def size(self) -> int:
-        """Return the number of rows."""
-
-    def cells(self, request: Request) -> list[Cell]:
-        """Count the rows in one scan. Raises InvalidInput if there are too many cells."""
-
-    def distinct(self, columns: Sequence[str]) -> dict[str, int]:
-        """Return the approximate number of distinct values of each column."""
-
-    def precision(self, column: str) -> np.dtype:
-        """Return the type in which a column's numbers are compared: a floating-point type, or int64 for integers."""
-
-    def add(self, grouping: Derived) -> None:
-        """Add a derived column."""
-
-    def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
-        """Return columns in the order of the rows: numbers unchanged, text as objects (None if missing)."""

@@ -426,6 +426,22 @@ def test_a_faulty_row_is_placed_in_its_file(tmp_path: Path, frame: pd.DataFrame,
             contingency(tmp_path / f"*.{suffix}", engine=engine, **ASKED)
 
 
+def test_a_missing_part_of_a_crossed_or_cut_group_is_placed_in_its_file(tmp_path: Path, frame: pd.DataFrame) -> None:
+    spoiled = frame.assign(logit=frame["logit"].astype(np.float32).where(frame.index != 450))
+    for name, part in (("a", spoiled[:400]), ("b", spoiled[400:])):
+        part.to_parquet(tmp_path / f"{name}.parquet", index=False)
+    with opened(tmp_path, "duckdb") as table:
+        for name in ("sex*logit", "logit>=0", "sex*logit>=0"):
+            made = grouping(name, table.columns)
+            assert made
+            table.add(made)
+            for read in (contingency, predictions):
+                with invalid(option="group", column=name, row=50):
+                    read(table, label="y", group=name, prediction="made")  # type: ignore[operator]
+        with invalid(option="group", column="logit>=0"):
+            contingency(table, label="logit>=0", group="sex", prediction="made")
+
+
 @pytest.mark.parametrize(
     ("change", "fields"),
     [

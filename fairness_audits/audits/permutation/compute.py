@@ -26,8 +26,8 @@ from fairness_audits.messages import listed
 from fairness_audits.progress import track
 from fairness_audits.results.formats import plain, plural
 from fairness_audits.tables import numbers
+from fairness_audits.tables.frame import Table
 from fairness_audits.tables.levels import level_name, level_of, rest_of
-from fairness_audits.tables.table import Table
 
 WIDTH = 0.2
 """If the interval of a difference of rates is wider, a test without rejection is inconclusive."""

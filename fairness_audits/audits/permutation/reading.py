@@ -13,9 +13,10 @@ from fairness_audits.inputs.table import Attribute, attribute
 from fairness_audits.messages import check_columns, has_column, unlike
 from fairness_audits.results.formats import as_typed
 from fairness_audits.tables import contingency, predictions
+from fairness_audits.tables.frame import Table
 from fairness_audits.tables.groupings import Constant
 from fairness_audits.tables.groupings import grouping as grouping_of
-from fairness_audits.tables.table import Faulty, Table
+from fairness_audits.tables.table import Faulty
 
 ROWS = 100_000
 """Largest number of rows read row by row. In larger data each distinct score is counted if there are few."""

@@ -17,7 +17,7 @@ from fairness_audits.inputs.table import sha256
 from fairness_audits.results.formats import decimal, factor, level, p_text, plain, signed, span
 from fairness_audits.results.result import Column, Figure, Result, Row, Section, Table, Text, rows_of, under
 from fairness_audits.tables import Engine, opened
-from fairness_audits.tables import table as tables
+from fairness_audits.tables import frame as tables
 from fairness_audits.tables.source import local_files
 
 SAID = {"shown": "shown", "not shown": "not shown", "exceeded": "refuted"}
