@@ -23,6 +23,7 @@ RUNS: dict[str, Callable[[], object]] = {
         lambda rows: rows["sex"] + rows["town"] > 1, ROWS, DECISION, source="0", target="1", map="exact", null_draws=1
     ),
     "plan": lambda: fa.plan(value=0.5, gap=0.1),
+    "permutation": lambda: fa.permutation_test(prediction=DECISION, group=ROWS["sex"], metric="selection_rate"),
     "subgroups": lambda: fa.worst_subgroups(ROWS, prediction=DECISION, draws=19),
 }
 """A short run of each audit."""

@@ -37,7 +37,7 @@ INCONCLUSIVE = "INCONCLUSIVE"
 ENVIRONMENT = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 ENVIRONMENT.filters |= {
     name: getattr(formats, name)
-    for name in ("decimal", "factor", "percent", "level", "p_text", "span", "as_typed", "plural", "sentence")
+    for name in ("decimal", "factor", "percent", "level", "p_text", "span", "as_typed", "plural", "sentence", "signed")
 }
 ENVIRONMENT.filters |= {
     "n": "{:,}".format,
@@ -47,7 +47,7 @@ ENVIRONMENT.filters |= {
     "listed": listed,
     "repr": repr,
 }
-ENVIRONMENT.globals |= {"SHOWN": SHOWN, "fixed": formats.fixed}
+ENVIRONMENT.globals |= {"SHOWN": SHOWN, "fixed": formats.fixed, "factor": formats.factor}
 
 
 @cache
