@@ -12,7 +12,8 @@
         given = Given(some_audit, locals())
 
 ``one`` and ``several`` are the arguments with one column or with several, and the options that name these columns when
-the rows come from a file. All other keywords are options: the same word in Python (``step_size``), on the command line
+the rows come from a file. ``instead`` are the other options of files, such as a path, with the arguments that take
+their place. All other keywords are options: the same word in Python (``step_size``), on the command line
 (``--step-size``) and in a file of options. The annotation is the check (:mod:`fairness_audits.validation`).
 """
 
@@ -161,7 +162,11 @@ def documented(function: Callable[..., Any]) -> dict[str, str]:
 
 
 def audit(
-    *, one: Mapping[str, str] = EMPTY, several: Mapping[str, str] = EMPTY, python: Collection[str] = ()
+    *,
+    one: Mapping[str, str] = EMPTY,
+    several: Mapping[str, str] = EMPTY,
+    python: Collection[str] = (),
+    instead: Mapping[str, str] = EMPTY,
 ) -> Callable[[Audit], Audit]:
     """Check the keywords of a public function, show its progress, and leave the program as it was.
 
@@ -172,7 +177,7 @@ def audit(
     def decorate(function: Audit) -> Audit:
         own = Audited(function, one, several, python)
         signature = inspect.signature(function)
-        arguments = {name: argument for argument, name in own.columns.items()}
+        arguments = {**instead, **{name: argument for argument, name in own.columns.items()}}
 
         @functools.wraps(function)
         def called(*positional: Any, **named: Any) -> Any:
@@ -232,6 +237,12 @@ class Given:
         """Return these options with some changed or added."""
         new = Given(self.audit, self.values)
         object.__setattr__(new, "values", {**changes, **self.values, **changes})
+        return new
+
+    def without(self, *names: str) -> Given:
+        """Return these options without some that do not apply."""
+        new = Given(self.audit, self.values)
+        object.__setattr__(new, "values", {name: one for name, one in self.values.items() if name not in names})
         return new
 
     def some(self, *names: str) -> dict[str, Any]:

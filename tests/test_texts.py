@@ -20,6 +20,9 @@ RUNS = {
         first=DECISION, second=1 - DECISION, group=ROWS["sex"], metric="selection_rate", no_worse_than=0.1
     ),
     "plan": lambda: fa.plan(value=0.5, gap=0.1),
+    "robustness_bias": lambda: fa.robustness_bias(
+        lambda frame: frame["sex"] + frame["town"] - 1, ROWS, groups=ROWS["sex"], permutations=19, bootstraps=9
+    ),
     "subgroups": lambda: fa.worst_subgroups(ROWS, prediction=DECISION, draws=19),
 }
 """A short run of each audit."""

@@ -79,10 +79,11 @@ class Columns:
         return name
 
     def name_in(self, given: Given, **others: Any) -> Given:
-        """Return the options of an audit with the names of these columns, and with ``others``, such as files."""
+        """Return the options of an audit with the names of these columns after ``others``, such as files."""
         own = given.audit.audited  # type: ignore[attr-defined]
         several = {name: self.several(argument) for argument, name in own.several.items()}
-        return given.but(**others, **several, **{name: self.one(argument) for argument, name in own.one.items()})
+        one = {name: self.one(argument) for argument, name in own.one.items()}
+        return given.but(**{**others, **several, **one})
 
     def several(self, argument: str) -> tuple[str, ...]:
         """Return the names of an argument's columns."""
@@ -108,6 +109,10 @@ class Columns:
     def frame(self) -> pd.DataFrame:
         """Return all columns, with rows counted from 0."""
         return pd.DataFrame(self._columns)
+
+    def source(self, name: str) -> Source:
+        """Return these columns as the rows of an audit, with the ``name`` that messages use."""
+        return Source(name, self.frame(), handed=self._handed)
 
     def directions(self, values: Any) -> Array | None:
         """Return directions (m, d) in the order of the columns of X: by column for a frame, by index for a series.
@@ -141,7 +146,7 @@ class Columns:
         home = import_module(f"fairness_audits.audits.{audit}.result")
         settings = home.Settings(**options)
         with load_model(model, False, Computing.of(settings), wanted=home.WANTED) as loaded:
-            return home.audited(settings, Source(source, self.frame(), handed=self._handed), loaded, **others)
+            return home.audited(settings, self.source(source), loaded, **others)
 
     @contextmanager
     def opened(self, derived: Sequence[Grouping] = ()) -> Iterator[Table]:

@@ -11,6 +11,7 @@
       noisy: {each: noisy_directions, text: "{{ noise | g }} % of the direction of {{ attribute }} is noise."}
       reading: {shared: notes}                   # those of shared.yaml under this name that the fact `notes` has
     brief: {question: ..., people: ..., found: ..., rejected: ..., not rejected: ..., limits: ...}
+    tested: {rows: ...}                        # the section on what was tested, without empty lines
     texts: {caption: ...}                                                  # other texts, by name
 
 ``when`` is a Jinja expression of the facts. ``each`` names a list of facts; its text is rendered with each entry. A
@@ -26,15 +27,17 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined, Template
 
+from fairness_audits.arguments import Given
 from fairness_audits.messages import SHOWN, listed
+from fairness_audits.models.outputs import ROUNDING
 from fairness_audits.results import formats
-from fairness_audits.results.document import Brief, Caveat, Outcome, Verdict
+from fairness_audits.results.document import Brief, Caveat, Facts, Outcome, Section, Verdict
 
 INCONCLUSIVE = "INCONCLUSIVE"
 ENVIRONMENT = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 ENVIRONMENT.filters |= {
     name: getattr(formats, name)
-    for name in ("decimal", "factor", "percent", "level", "p_text", "span", "as_typed", "plural", "sentence")
+    for name in ("decimal", "factor", "percent", "level", "p_text", "size", "span", "as_typed", "plural", "sentence")
 }
 ENVIRONMENT.filters |= {
     "n": "{:,}".format,
@@ -44,7 +47,7 @@ ENVIRONMENT.filters |= {
     "listed": listed,
     "repr": repr,
 }
-ENVIRONMENT.globals["SHOWN"] = SHOWN
+ENVIRONMENT.globals |= {"SHOWN": SHOWN, "ROUNDING": ROUNDING, "fixed": formats.fixed}
 
 
 @cache
@@ -81,6 +84,18 @@ def holds(when: str, facts: Mapping[str, Any]) -> bool:
 def named(audit: str, name: str, facts: Mapping[str, Any]) -> str:
     """Return one of the other texts of an audit, such as a caption."""
     return rendered(texts_of(audit)["texts"][name], facts)
+
+
+def tested(audit: str, facts: Mapping[str, Any], given: Given) -> Section:
+    """Return the section on what was tested: its lines, and the options that differ from their defaults."""
+    lines = [(name, rendered(text, facts)) for name, text in texts_of(audit)["tested"].items()]
+    options = "; ".join(f"{name.replace('_', ' ')} {_option_text(value)}".rstrip() for name, value in given.changed)
+    return Section("What was tested", (Facts((*((name, text) for name, text in lines if text), ("options", options))),))
+
+
+def _option_text(value: Any) -> str:
+    """Return an option's value as text; a flag needs none."""
+    return "" if value is True else listed(value, SHOWN) if isinstance(value, list) else str(value)
 
 
 def caveats(audit: str, facts: Mapping[str, Any]) -> Iterator[Caveat]:

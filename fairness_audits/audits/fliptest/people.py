@@ -64,7 +64,8 @@ def read_groups(data: Source, options: Settings) -> Groups:
     check_columns(table, apart, "--id", path)
     names = feature_names(
         data,
-        replace(options, drop=(*options.drop, *apart)),
+        options.features,
+        (*options.drop, *apart),
         options.label,
         [options.group],
         "--group",
