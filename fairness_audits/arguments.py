@@ -54,6 +54,8 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "the smallest group": ("min_group", "least"),
 }
 """Names of the same thing in different audits, in Python and in other libraries."""
+FORMER = {"bins": "scores are counted exactly now: leave it out, and round the scores of more than 20 million rows"}
+"""Options of earlier releases, with what to do instead."""
 OUTPUTS = ("output", "json", "junit", "gate")
 """Options that do not change the audit."""
 UNNAMED = "the predictions"
@@ -165,8 +167,8 @@ def audit(
     *,
     one: Mapping[str, str] = EMPTY,
     several: Mapping[str, str] = EMPTY,
-    python: Collection[str] = (),
     instead: Mapping[str, str] = EMPTY,
+    python: Collection[str] = (),
 ) -> Callable[[Audit], Audit]:
     """Check the keywords of a public function, show its progress, and leave the program as it was.
 
@@ -234,16 +236,22 @@ class Given:
             raise AttributeError(name) from error
 
     def but(self, **changes: Any) -> Given:
-        """Return these options with some changed or added."""
-        new = Given(self.audit, self.values)
-        object.__setattr__(new, "values", {**changes, **self.values, **changes})
-        return new
+        """Return these options with some changed, and with others added before them."""
+        added = {name: value for name, value in changes.items() if name not in self.values}
+        return self._with({**added, **self.values, **changes})
 
     def without(self, *names: str) -> Given:
         """Return these options without some that do not apply."""
+        return self._with({name: value for name, value in self.values.items() if name not in names})
+
+    def _with(self, values: Mapping[str, Any]) -> Given:
         new = Given(self.audit, self.values)
-        object.__setattr__(new, "values", {name: one for name, one in self.values.items() if name not in names})
+        object.__setattr__(new, "values", values)
         return new
+
+    def is_default(self, name: str) -> bool:
+        """Return whether an option has its default."""
+        return bool(self.values[name] == self.audit.audited.options[name].default)  # type: ignore[attr-defined]
 
     def some(self, *names: str) -> dict[str, Any]:
         """Return these options with their values."""
@@ -275,6 +283,8 @@ def counterpart(name: str, known: Collection[str]) -> tuple[str, str] | None:
 
 def similar(name: str, known: Collection[str], shown: Callable[[str], str] = str) -> str:
     """Return a suggestion for an unknown option, to end a sentence: the option with its role, or the nearest name."""
+    if name in FORMER:
+        return f" ({FORMER[name]})"
     if found := counterpart(name, known):
         return f" (for {found[0]}: {shown(found[1])!r})"
     return nearest(name, known, lambda one: repr(shown(one)))

@@ -77,6 +77,15 @@ MODEL = Option(
     "these.",
     metavar="MODEL",
 )
+INCLUDE_GROUP = Option("include_group", bool, False, "The group column is also an input of the model.")
+PREDICT = Option(
+    "predict",
+    str,
+    doc=f"{TAKES}, where name is a model, a function of a data frame of the features, or a function without arguments "
+    "that returns one of these. The model returns a decision, a probability or a score for each row, or a column of "
+    "scores for each class.",
+    metavar="MODEL",
+)
 TRUST_PICKLE = Option(
     "trust_pickle",
     bool,
@@ -193,6 +202,7 @@ class Command:
 
 COMMANDS: Mapping[str, Command] = {
     "compare": Command("compare", "compare", (PREDICTIONS, VERSIONS, *CSV)),
+    "fliptest": Command("fliptest", "fliptest", (*ROWS, INCLUDE_GROUP, PREDICT, TRUST_PICKLE)),
     "plan": Command("plan", "plan", (), tests=False),
     "robustness": Command(
         "robustness_bias",

@@ -21,8 +21,8 @@ from fairness_audits.inputs.table import Source
 from fairness_audits.messages import check_columns, enumerated, listed, reason, unlike
 from fairness_audits.results.result import Result
 from fairness_audits.tables import opened
+from fairness_audits.tables.frame import Table
 from fairness_audits.tables.groupings import Grouping, Part
-from fairness_audits.tables.table import Table
 from fairness_audits.values import Array
 
 INPUTS = "X"

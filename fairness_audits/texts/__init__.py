@@ -10,12 +10,13 @@
       small: {when: too_small, text: "{{ too_small | n }} subgroups are not tested."}
       noisy: {each: noisy_directions, text: "{{ noise | g }} % of the direction of {{ attribute }} is noise."}
       reading: {shared: notes}                   # those of shared.yaml under this name that the fact `notes` has
-    brief: {question: ..., people: ..., found: ..., rejected: ..., not rejected: ..., limits: ...}
+    brief: {question: ..., people: ..., found: ..., rejected: ..., not rejected: ..., besides: ..., limits: ...}
     tested: {rows: ...}                        # the section on what was tested, without empty lines
     texts: {caption: ...}                                                  # other texts, by name
 
-``when`` is a Jinja expression of the facts. ``each`` names a list of facts; its text is rendered with each entry. A
-text is one paragraph: line ends and several spaces become one space. A fact that a template lacks is an error.
+``when`` is a Jinja expression of the facts. ``each`` names a list of facts; the condition and the text are rendered
+with each entry. ``besides`` follows the certainty of every outcome. A text is one paragraph: line ends and several
+spaces become one space. A fact that a template lacks is an error.
 """
 
 from __future__ import annotations
@@ -105,8 +106,6 @@ def caveats(audit: str, facts: Mapping[str, Any]) -> Iterator[Caveat]:
 
 
 def _caveats(name: str, one: Mapping[str, str], facts: Mapping[str, Any]) -> Iterator[Caveat]:
-    if not holds(one.get("when", "true"), facts):
-        return
     if "shared" in one:
         for own, text in texts_of("shared")[name].items():
             found = facts[one["shared"]].get(own)
@@ -114,7 +113,9 @@ def _caveats(name: str, one: Mapping[str, str], facts: Mapping[str, Any]) -> Ite
                 yield Caveat(own, rendered(text, entry if isinstance(entry, Mapping) else {}))
         return
     for entry in facts[one["each"]] if "each" in one else ({},):
-        yield Caveat(name, rendered(one["text"], {**facts, **entry}))
+        known = {**facts, **entry}
+        if holds(one.get("when", "true"), known):
+            yield Caveat(name, rendered(one["text"], known))
 
 
 def verdict(
@@ -140,4 +141,5 @@ def brief(audit: str, facts: Mapping[str, Any], concluded: Verdict) -> Brief:
     facts = {**facts, "verdict": concluded}
     texts = {name: rendered(text, facts) for name, text in texts_of(audit)["brief"].items()}
     sure = texts.get(concluded.outcome) or f"The audit cannot tell. {concluded.reason}"
+    sure = f"{sure} {texts.get('besides', '')}".strip()
     return Brief(texts["question"], texts["people"], texts["found"], sure, texts["limits"])
