@@ -140,7 +140,8 @@ def test_the_ball_has_its_radius_for_a_boundary() -> None:
     images = 0.5 + radii[:, None] * directions / np.linalg.norm(directions, axis=1, keepdims=True)
     assert 0 < images.min() < images.max() < 1
     label = (radii < 0.3).astype(int)
-    result = fa.robustness_bias(ball, images.reshape(FACES, SIDE, SIDE), label, groups=TABLE["sex"], attack="fmn")
+    given: dict[str, Any] = {"groups": TABLE["sex"], "attack": "fmn"}
+    result = fa.robustness_bias(ball, images.reshape(FACES, SIDE, SIDE), label, **given)
     document, points = result.facts, result.to_frame("distances")
     assert document["data"]["shape"] == [1, SIDE, SIDE]
     assert document["accuracy"] == 1

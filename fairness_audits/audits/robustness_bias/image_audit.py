@@ -1,9 +1,8 @@
 """The audit of images: their distances by the chosen attacks, and what is known of images and network."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -11,13 +10,12 @@ import torch
 from fairness_audits.audits.robustness_bias.attacking import (
     DistanceCache,
     attacked,
-    chosen_attacks,
     identity_of,
 )
 from fairness_audits.audits.robustness_bias.checking import checked_attacks
 from fairness_audits.audits.robustness_bias.distances import SMOOTHING, exact_arithmetic
-from fairness_audits.audits.robustness_bias.measured import Examined
-from fairness_audits.audits.robustness_bias.points import Points, check_sizes, compared, partition_of, sampled
+from fairness_audits.audits.robustness_bias.measured import Chosen, Examined
+from fairness_audits.audits.robustness_bias.points import Points, check_sizes, compared, partition_of
 from fairness_audits.audits.robustness_bias.subjects import classified
 from fairness_audits.inputs.images import in_array, in_folder, normalised
 from fairness_audits.inputs.model import Model
@@ -29,12 +27,9 @@ from fairness_audits.options import OutputKind
 from fairness_audits.values import Array
 from fairness_audits.version import __version__
 
-DEFAULT = "deepfool"
 
-
-def examined(
+def points_of(
     source: Source,
-    model: Model,
     array: Array | None,
     *,
     images: Path | str,
@@ -44,20 +39,8 @@ def examined(
     label: str | None,
     group: Sequence[str],
     classes: Sequence[str] | None,
-    points: int | None,
-    min_group: int,
-    mean: float | Sequence[float],
-    std: float | Sequence[float],
-    output_kind: OutputKind,
-    computing: Computing,
-    attack: Sequence[str] | None,
-    attack_setting: Sequence[str] | Mapping[str, Any],
-    checkpoint: Path | None,
-    checkpoint_key: str | None,
-    seed: int,
-) -> Examined:
-    """Find the distances of images, in an ``array`` or in the folder ``images``."""
-    wanted = chosen_attacks(attack or (DEFAULT,), attack_setting)
+) -> tuple[Points, str | None]:
+    """Return the readable images in an ``array`` or in the folder ``images``, and the column with their names."""
     if label is not None:
         check_columns(source.table, [label], "label", source.name)
     column = None
@@ -68,9 +51,32 @@ def examined(
     truth = None if label is None else class_numbers(source, label, classes)
     partitions = tuple(partition_of(source.table[name]) for name in compared(source, group, label, column))
     everyone = Points(pictures, np.arange(len(source.table)), truth, partitions)
-    everyone = everyone.only(~np.isin(everyone.rows, list(pictures.unreadable)))
-    some, shape = sampled(everyone, points, seed), pictures.shape
-    check_sizes(some, min_group)
+    return everyone.only(~np.isin(everyone.rows, list(pictures.unreadable))), column
+
+
+def examined(
+    source: Source,
+    model: Model,
+    some: Points,
+    wanted: Sequence[Chosen],
+    *,
+    images: Path | str,
+    file: str | None,
+    label: str | None,
+    classes: Sequence[str] | None,
+    min_group: int,
+    mean: float | Sequence[float],
+    std: float | Sequence[float],
+    output_kind: OutputKind,
+    computing: Computing,
+    checkpoint: Path | None,
+    checkpoint_key: str | None,
+    seed: int,
+) -> Examined:
+    """Find the distances of ``some`` images by the ``wanted`` attacks; the column ``file`` has their names."""
+    pictures = some.images
+    assert pictures is not None
+    shape = pictures.shape
     with_gradient = bool({one.name for one in wanted} - {SMOOTHING})
     raw = normalised(model, shape, mean, std, computing.device, with_gradient)
     normalisation = {"mean": list(raw.mean), "std": list(raw.std)}
@@ -104,7 +110,7 @@ def examined(
         data={
             "pixels_sha256": hashlib.sha256(b"".join(subjects.digests)).hexdigest(),
             "sha256": source.sha256,
-            "file": column,
+            "file": file,
             "shape": list(shape),
             "unreadable": dict(sorted(subjects.unreadable.items())),
         },

@@ -104,10 +104,14 @@ class Subjects:
         return self.prediction == (self.prediction if self.points.label is None else self.points.label)
 
 
-def sampled(everyone: Points, points: int | None, seed: int) -> Points:
-    """Return a number of points, all if it is None, so that the shares of classes and groups are preserved."""
+def sampled(everyone: Points, points: int | None, least: int, seed: int) -> Points:
+    """Return a number of points, all if it is None, so that the shares of classes and groups are preserved.
+
+    Raises InvalidInput if there are fewer points, or fewer than ``least`` of a level.
+    """
     n = len(everyone.rows)
     if points is None:
+        check_sizes(everyone, least)
         return everyone
     if points > n:
         problem = f"points={points} is more than the {n:,} {everyone.unit}s of the data"
@@ -115,7 +119,9 @@ def sampled(everyone: Points, points: int | None, seed: int) -> Points:
     traits = [one.codes for one in everyone.partitions] + ([] if everyone.label is None else [everyone.label])
     _, cells = np.unique(np.stack(traits, axis=1), axis=0, return_inverse=True)
     (rng,) = generators("audit", "robustness", "points", str(seed), repetitions=1)
-    return everyone.only(np.isin(np.arange(n), stratified_order(cells.ravel(), rng)[:points]))
+    some = everyone.only(np.isin(np.arange(n), stratified_order(cells.ravel(), rng)[:points]))
+    check_sizes(some, least)
+    return some
 
 
 def compared(source: Source, group: Sequence[str], label: str | None, file: str | None = None) -> list[str]:

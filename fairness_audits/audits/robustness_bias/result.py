@@ -16,6 +16,7 @@ from fairness_audits import texts
 from fairness_audits.arguments import Given
 from fairness_audits.audits.inference import Precision
 from fairness_audits.audits.robustness_bias.measured import Examined, Measured, measured
+from fairness_audits.audits.robustness_bias.points import sampled
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.model import Model, load_model
 from fairness_audits.inputs.model_files import Computing
@@ -26,7 +27,7 @@ from fairness_audits.results.formats import fixed, level, p_text, percent, size,
 from fairness_audits.results.result import Column, Figure, Result, Section, Table, Text, rows_of, under
 from fairness_audits.values import Array
 
-AUDIT = "robustness_bias"
+AUDIT, DEFAULT = "robustness_bias", "deepfool"
 SHOWN_LEVELS = 12
 SIGNED, COUNT = fixed(2, "+"), fixed(0)
 Entry = Mapping[str, Any]
@@ -72,7 +73,7 @@ def _computing(given: Given) -> Computing:
 def of_rows(given: Given, source: Source, model: Model, directions: Array | None = None) -> Result:
     """Audit the rows of a table; without a file of ``directions``, they may be an array."""
     from fairness_audits.audits.robustness_bias.table_audit import examined
-    from fairness_audits.audits.robustness_bias.table_trial import Alike
+    from fairness_audits.audits.robustness_bias.table_trial import Alike, tried
 
     _refuse(given, OF_IMAGES, "images")
     if given.attack is not None and set(given.attack) != {"exact"}:
@@ -80,31 +81,37 @@ def of_rows(given: Given, source: Source, model: Model, directions: Array | None
         raise InvalidInput(problem, option="attack", remedy="Leave it out")
     if not given.group:
         raise InvalidInput("the audit compares groups of rows", option="group", remedy="Name their columns (group)")
-    file = given.values.get("directions")
-    found = examined(
+    file, computing = given.values.get("directions"), _computing(given)
+    trial = tried(
         source,
         model,
         **given.some("label", "group", "positive", "classes", "features", "drop", "categorical", "one_hot"),
-        **given.some("output_kind", "points", "min_group", "seed"),
+        **given.some("output_kind", "seed"),
         alike=Alike(given.sensitive, file, directions, given.sensitive_cost),
-        exact=given.attack is not None,
-        computing=_computing(given),
+        computing=computing,
     )
+    some = sampled(trial.points, given.points, given.min_group, given.seed)
+    found = examined(trial, some, exact=given.attack is not None, computing=computing, seed=given.seed)
     return concluded(given.without(*OF_IMAGES), found, len(source.table))
 
 
 def of_images(given: Given, source: Source, model: Model, array: Array | None = None) -> Result:
     """Audit images in an ``array`` or in a folder; the table has a row for each."""
-    from fairness_audits.audits.robustness_bias.image_audit import examined
+    from fairness_audits.audits.robustness_bias.attacking import chosen_attacks
+    from fairness_audits.audits.robustness_bias.image_audit import examined, points_of
 
     _refuse(given, OF_ROWS, "rows of a table")
+    wanted = chosen_attacks(given.attack or (DEFAULT,), given.attack_setting)
+    of_files: Any = {name: given.values.get(name) for name in ("file", "channels")}
+    everyone, file = points_of(source, array, **given.some("images", "resize", "label", "group", "classes"), **of_files)
     found = examined(
         source,
         model,
-        array,
-        **given.some("images", "resize", "label", "group", "classes", "points", "min_group", "mean", "std"),
-        **given.some("output_kind", "attack", "attack_setting", "checkpoint", "checkpoint_key", "seed"),
-        **{name: given.values.get(name) for name in ("file", "channels")},
+        sampled(everyone, given.points, given.min_group, given.seed),
+        wanted,
+        **given.some("images", "label", "classes", "min_group", "mean", "std"),
+        **given.some("output_kind", "checkpoint", "checkpoint_key", "seed"),
+        file=file,
         computing=_computing(given),
     )
     return concluded(given, found, len(source.table))

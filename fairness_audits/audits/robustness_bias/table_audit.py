@@ -6,9 +6,7 @@ along gradients. With ``attack="exact"``, :mod:`fairness_audits.audits.robustnes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -18,15 +16,12 @@ from fairness_audits.attacks.relu_distance import relu_distance
 from fairness_audits.audits.robustness_bias.distances import EXACT
 from fairness_audits.audits.robustness_bias.exact import Plane, formula_of, refused
 from fairness_audits.audits.robustness_bias.measured import Chosen, Examined
-from fairness_audits.audits.robustness_bias.points import Points, Subjects, check_sizes, compared, partition_of, sampled
-from fairness_audits.audits.robustness_bias.table_trial import Alike, Trial, tried
-from fairness_audits.inputs.model import Model, as_the_model_says
+from fairness_audits.audits.robustness_bias.points import Points, Subjects
+from fairness_audits.audits.robustness_bias.table_trial import Trial
 from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.probe import model_facts, probed
-from fairness_audits.inputs.table import Source, classes_of, drawn
-from fairness_audits.options import OutputKind
+from fairness_audits.inputs.table import drawn
 from fairness_audits.seeds import generators
-from fairness_audits.tables.levels import level_name
 from fairness_audits.values import Array
 
 SEARCH = "search"
@@ -36,63 +31,26 @@ FMN = {"steps": 20, "start_steps": 100}
 """Settings of the attack on torch networks."""
 
 
-def examined(
-    source: Source,
-    model: Model,
-    *,
-    label: str | None,
-    group: Sequence[str],
-    positive: str | None,
-    classes: Sequence[str] | None,
-    features: Sequence[str],
-    drop: Sequence[str],
-    categorical: Sequence[str],
-    one_hot: Sequence[str],
-    alike: Alike,
-    output_kind: OutputKind,
-    exact: bool,
-    points: int | None,
-    min_group: int,
-    computing: Computing,
-    seed: int,
-) -> Examined:
-    """Find the distances of the rows of a table to another decision of the model."""
-    named: Any = {"label": label, "classes": classes}
-    features, positive, model = as_the_model_says(model, source, features=features, positive=positive, **named)
-    names = compared(source, group, label)
-    trial = tried(
-        source,
-        model,
-        **{"features": features, "drop": drop, "label": label, "groups": names, "categorical": categorical},
-        **{"one_hot": one_hot, "alike": alike, "output_kind": output_kind, "computing": computing, "seed": seed},
-    )
-    # After the trial, the model may know its classes.
-    _, positive, model = as_the_model_says(trial.model, source, features=features, positive=positive, **named)
-    answers, levels = trial.answers, tuple(map(level_name, model.classes)) or None
-    count, truth = answers.trial.shape[1], None
-    if label is not None:
-        known = classes or (levels if levels and len(levels) == count > 2 else None)
-        truth, levels = classes_of(source, label, count, known, positive)
-    partitions = tuple(partition_of(source.table[name]) for name in names)
-    some = sampled(Points(None, np.arange(len(source.table)), truth, partitions), points, seed)
-    check_sizes(some, min_group)
-    of_some = replace(answers, trial=answers.trial[some.rows], prediction=answers.prediction[some.rows], saturated=0)
+def examined(trial: Trial, some: Points, *, exact: bool, computing: Computing, seed: int) -> Examined:
+    """Find the distances of ``some`` rows of a table to another decision of the model."""
+    rows, answers, source, levels = some.rows, trial.answers, trial.source, trial.levels
+    of_some = replace(answers, trial=answers.trial[rows], prediction=answers.prediction[rows], saturated=0)
     subjects = Subjects(some, of_some)
-    chosen, distance, evaluations = distances(trial, some.rows[subjects.correct], exact, computing, seed)
-    every = np.full(len(some.rows), np.nan)
+    chosen, distance, evaluations = distances(trial, rows[subjects.correct], exact, computing, seed)
+    every = np.full(len(rows), np.nan)
     every[subjects.correct] = np.where(np.isfinite(distance), distance, np.nan)
     return Examined(
         subjects=subjects,
         distances=[(chosen, every)],
         place=source.name,
-        classes=levels if levels and len(levels) == count else None,
+        classes=levels if levels and len(levels) == subjects.classes else None,
         data={
-            **{"path": source.name, "sha256": source.sha256, "label": label},
+            **{"path": source.name, "sha256": source.sha256, "label": trial.label},
             **{"label_levels": levels, **trial.facts},
         },
-        model={**model_facts(model, of_some), "classes": count, "evaluations": evaluations},
-        said={"notes": trial.source.notes},
-        libraries=("numpy", "torch") if model.kind == "network" else ("numpy",),
+        model={**model_facts(trial.model, of_some), "classes": subjects.classes, "evaluations": evaluations},
+        said={"notes": source.notes},
+        libraries=("numpy", "torch") if trial.model.kind == "network" else ("numpy",),
     )
 
 

@@ -11,14 +11,16 @@ import numpy as np
 
 from fairness_audits.attacks.changes import Changes, Switch
 from fairness_audits.audits.alike import columns_of, fair_metric, people_of
+from fairness_audits.audits.robustness_bias.points import Points, compared, partition_of
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.encoding import Encoding, encoding_of
-from fairness_audits.inputs.model import Model, named_as
+from fairness_audits.inputs.model import Model, as_the_model_says, named_as
 from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.predictor import Predictor, coded, noted, predictor
 from fairness_audits.inputs.probe import Answers, answered
-from fairness_audits.inputs.table import Rows, Source, Units, attribute, feature_names
+from fairness_audits.inputs.table import Rows, Source, Units, attribute, classes_of, feature_names
 from fairness_audits.options import OutputKind
+from fairness_audits.tables.levels import level_name
 from fairness_audits.values import Array
 
 COST = 0.1
@@ -29,10 +31,14 @@ COST = 0.1
 class Trial:
     """A model that was tried on ``everyone``, and what may change in the rows.
 
-    ``columns`` are the names of the columns that change as a whole, by the positions of their features. ``metric``
-    describes the fair metric, None without one.
+    ``points`` are all rows with their groups and true classes, from the column ``label``. ``levels`` are the values
+    behind the classes, None if unknown. ``columns`` are the names of the columns that change as a whole, by the
+    positions of their features. ``metric`` describes the fair metric, None without one.
     """
 
+    points: Points
+    label: str | None
+    levels: tuple[str, ...] | None
     predictor: Predictor
     source: Source
     encoding: Encoding
@@ -101,10 +107,12 @@ def tried(
     source: Source,
     model: Model,
     *,
+    label: str | None,
+    group: Sequence[str],
+    positive: str | None,
+    classes: Sequence[str] | None,
     features: Sequence[str],
     drop: Sequence[str],
-    label: str | None,
-    groups: Sequence[str],
     categorical: Sequence[str],
     one_hot: Sequence[str],
     alike: Alike,
@@ -113,6 +121,9 @@ def tried(
     seed: int,
 ) -> Trial:
     """Return the trial of the model on all rows. Raises InvalidInput if it decides alike for all of them."""
+    named: Any = {"label": label, "classes": classes}
+    features, positive, model = as_the_model_says(model, source, features=features, positive=positive, **named)
+    groups = compared(source, group, label)
     sensitive = [attribute(text, source.columns) for text in alike.sensitive]
     apart = [one.column for one in sensitive]
     roles = [name for name in (*groups, *apart) if name != label]
@@ -139,8 +150,16 @@ def tried(
             option="model",
             remedy="Check the order of its inputs, or audit rows with both decisions",
         )
+    # After the trial, the model may know its classes.
+    _, positive, model = as_the_model_says(made.model, source, features=features, positive=positive, **named)
+    truth, levels, count = None, tuple(map(level_name, model.classes)) or None, answers.trial.shape[1]
+    if label is not None:
+        order = classes or (levels if levels and len(levels) == count > 2 else None)
+        truth, levels = classes_of(source, label, count, order, positive)
+    partitions = tuple(partition_of(source.table[name]) for name in groups)
+    points = Points(None, np.arange(len(source.table)), truth, partitions)
     whole = {places: name for name, places in columns_of(everyone.names, encoding, people, one_hot).items()}
-    return Trial(made, source, encoding, everyone, units, changes, answers, whole, described)
+    return Trial(points, label, levels, made, source, encoding, everyone, units, changes, answers, whole, described)
 
 
 def what_changes(features: Array, categories: Sequence[tuple[int, ...]]) -> tuple[Units, Changes]:
