@@ -247,8 +247,15 @@ class Given:
         order = self.audit.audited.order  # type: ignore[attr-defined]
         values = {**changes, **self.values, **changes}
         ranked = sorted(values, key=lambda name: order.index(name) if name in order else -1)
+        return self._with({name: values[name] for name in ranked})
+
+    def without(self, *names: str) -> Given:
+        """Return these options without some that do not apply."""
+        return self._with({name: value for name, value in self.values.items() if name not in names})
+
+    def _with(self, values: Mapping[str, Any]) -> Given:
         new = Given(self.audit, self.values)
-        object.__setattr__(new, "values", {name: values[name] for name in ranked})
+        object.__setattr__(new, "values", values)
         return new
 
     def is_default(self, name: str) -> bool:

@@ -98,8 +98,8 @@ def group_names(
     if len(set(names.values())) > MOST_GROUPS:
         problem = f"has {len(values):,} values ({_shown(values)}), but at most {MOST_GROUPS} groups can be compared"
         remedy = (
-            "Cut numbers into ranges, or compare one value with all others, "
-            f"{column}={level_name(in_order(values)[0])} in a file, values == {in_order(values)[0]!r} in Python"
+            "Cut numbers into ranges, or group by whether the value is one of them, such as "
+            f"{level_name(in_order(values)[0])}"
         )
         raise unfit(table, column, role, problem, remedy)
     return names

@@ -30,15 +30,14 @@ from jinja2 import Environment, StrictUndefined, Template
 
 from fairness_audits.arguments import Given
 from fairness_audits.messages import SHOWN, listed
+from fairness_audits.models.outputs import ROUNDING
 from fairness_audits.results import formats
 from fairness_audits.results.document import Brief, Caveat, Facts, Outcome, Section, Verdict
 
 INCONCLUSIVE = "INCONCLUSIVE"
 ENVIRONMENT = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-ENVIRONMENT.filters |= {
-    name: getattr(formats, name)
-    for name in ("decimal", "factor", "percent", "level", "p_text", "span", "as_typed", "plural", "sentence", "signed")
-}
+FORMATS = "decimal factor percent level p_text size span as_typed plural sentence signed"
+ENVIRONMENT.filters |= {name: getattr(formats, name) for name in FORMATS.split()}
 ENVIRONMENT.filters |= {
     "n": "{:,}".format,
     "g": "{:g}".format,
@@ -47,7 +46,7 @@ ENVIRONMENT.filters |= {
     "listed": listed,
     "repr": repr,
 }
-ENVIRONMENT.globals |= {"SHOWN": SHOWN, "fixed": formats.fixed, "factor": formats.factor}
+ENVIRONMENT.globals |= {"SHOWN": SHOWN, "ROUNDING": ROUNDING, "fixed": formats.fixed, "factor": formats.factor}
 
 
 @cache

@@ -199,7 +199,7 @@ def test_two_classes_of_other_numbers_need_positive(codes: tuple[int, int], tmp_
     status, _, err = ended([*given, "--metric", "tpr"])
     assert status == 2
     assert f"holds {codes[0]}, {codes[1]} instead" in err
-    assert f"--positive={codes[1]}" in err
+    assert f"positive='{codes[1]}'" in err
 
 
 TEXTS = "yes NO on Off 012 12:30 2020-01-01 1e3 ~ null 0x1F 1_000 true .5 -1"

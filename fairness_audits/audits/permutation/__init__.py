@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fairness_audits.arguments import UNNAMED, Given, audit
-from fairness_audits.validation import Count, Number, Positive, Share, Size, not_empty
+from fairness_audits.validation import Count, Number, OneOrMore, Positive, Share, Size, not_empty
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from fairness_audits.results.result import Result
 
-Metrics = Annotated[Sequence[str | Callable[..., Any]], not_empty]
+Metrics = Annotated[OneOrMore[str | Callable[..., Any]], not_empty]
 Correction = Literal["holm", "max-t", "bonferroni", "bh", "by", "none"]
 
 
