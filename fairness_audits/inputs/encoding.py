@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fairness_audits.errors import InvalidInput
-from fairness_audits.inputs.table import FILL, Source, check_complete
+from fairness_audits.inputs.table import FILL, Attribute, Rows, Source, check_complete, rows
 from fairness_audits.messages import apart
 from fairness_audits.tables.levels import level_name, place_of
 from fairness_audits.tables.rows import Values
@@ -63,6 +63,12 @@ class Encoding:
             block = code[:, None] == np.arange(len(levels)) if len(group) > 1 else code[:, None]
             coded |= {self.names[j]: block[:, place].astype(float) for place, j in enumerate(group)}
         return replace(source, table=pd.concat([table, pd.DataFrame(coded, index=table.index)], axis="columns"))
+
+    def rows(self, encoded: Source, sensitive: Sequence[Attribute]) -> Rows:
+        """Return the rows of an encoded table, with every feature of a sensitive column marked as sensitive."""
+        found, named = rows(encoded, self.names, sensitive), {one.column for one in sensitive}
+        own = {j for name, group in zip(self.columns, self.groups, strict=True) if name in named for j in group}
+        return replace(found, sensitive_inputs=tuple(sorted(own | set(found.sensitive_inputs))))
 
     def decoded(self, points: Array) -> pd.DataFrame:
         """Convert points (n, d) to a data frame of the model's columns; a category has the nearest level.

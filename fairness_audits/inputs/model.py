@@ -25,8 +25,8 @@ from fairness_audits.inputs.known import categories, input_names, pandas_categor
 from fairness_audits.inputs.model_files import Computing, Onnx, opened
 from fairness_audits.inputs.native import taken
 from fairness_audits.inputs.state import lent, plain_torch
-from fairness_audits.messages import check_columns, option_in
-from fairness_audits.tables.levels import level_name
+from fairness_audits.messages import SHOWN, check_columns, listed, option_in
+from fairness_audits.tables.levels import in_order, level_name
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
@@ -291,6 +291,41 @@ def taken_columns(features: Sequence[str], label: str | None, source: Source, mo
         return tuple(name for name in named if name != label)
     fewer = named and set(named) < set(features)
     return tuple(name for name in features if not fewer or name in named)
+
+
+def as_the_model_says(
+    model: Model,
+    source: Source,
+    *,
+    features: Sequence[str],
+    label: str | None,
+    positive: str | None,
+    classes: Sequence[str] | None,
+) -> tuple[tuple[str, ...], str | None, Model]:
+    """Return the input columns and the label's value for class 1, as far as the model knows them; and the model of it.
+
+    Raises InvalidInput for options that contradict the model's classes, and for labels that are not among them.
+    """
+    known = [level_name(value) for value in model.classes]
+    order = [level_name(name) for name in classes or ()]
+    values: list[Any] = [] if label not in source.columns else source.table[label].dropna().unique().tolist()
+    held = {level_name(value) for value in values}
+    contradicts = {
+        "classes": sorted(order) == sorted(known) and order != known,
+        "positive": positive is not None and (len(known) > 2 or [level_name(positive)] == known[:-1]),
+    }
+    taken = taken_columns(features, label, source, model)
+    if option := next((name for name, wrong in contradicts.items() if wrong), None):
+        problem = f"{option} does not match the model, whose classes are {listed(list(map(repr, known)))} in this order"
+        raise InvalidInput(problem, option=option, remedy="Leave it out, because the model knows its classes")
+    unnamed = positive is None and classes is None
+    if unnamed and held & set(known) and (strange := in_order(held - set(known))):
+        problem = f"{source.name}: column {label!r} (label) holds {listed(strange, SHOWN)}"
+        problem += f", but the model's classes are {listed(known)}"
+        raise InvalidInput(problem, source=source.name, option="label", column=label, remedy="Drop these rows")
+    if unnamed and len(known) == 2 and held == set(known) and held != {"0", "1"}:
+        positive = known[1]
+    return taken, positive, model.of_labels(values)
 
 
 OTHER_AUDITS = "use an audit that needs no gradient: fliptest (decisions) or permutation (predictions)"

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from fairness_audits.audits.loss_ratio.admissible import Admissible, check_categories
+from fairness_audits.audits.admissible import Admissible, check_categories
 from fairness_audits.audits.permutation.core import permutation_test
 from fairness_audits.audits.permutation.metrics import METRICS, UserMetric, metric_named
 from fairness_audits.audits.permutation.monte_carlo import Settings

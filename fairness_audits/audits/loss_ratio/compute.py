@@ -1,183 +1,28 @@
 """Parts of the measurement: the fair metric, admissible points, the evidence of a search, the worst examples."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from fairness_audits.attacks.gradient_flow import Bounds
-from fairness_audits.audits.loss_ratio.admissible import Admissible, check_categories, range_of
-from fairness_audits.audits.loss_ratio.association import association
+from fairness_audits.audits.admissible import Admissible
 from fairness_audits.audits.loss_ratio.core import LossRatio
 from fairness_audits.audits.loss_ratio.ratio_tests import RatioTest
 from fairness_audits.audits.loss_ratio.settings import Settings
-from fairness_audits.errors import InvalidInput
-from fairness_audits.fair_metric import FairMetric, from_directions, learn
+from fairness_audits.fair_metric import FairMetric
 from fairness_audits.inputs.encoding import Encoding
-from fairness_audits.inputs.table import Rows, Source, Units, numeric, sha256
-from fairness_audits.messages import SHOWN, advised, apart, enumerated, listed, nearest
-from fairness_audits.seeds import generators
+from fairness_audits.inputs.table import Rows, Units
+from fairness_audits.messages import apart
 from fairness_audits.values import Array
 
 CHANGES = 4
 """Number of changed features that an example names in the terminal."""
 NEGLIGIBLE = 0.01
 """Features that moved by less than this share of the largest move are not named."""
-EVIDENCE = ("separation", "association", "signal")
-"""What the JSON says about each learned direction: the AUC, the p-value of no association, the share of signal."""
 VERSIONS = ("original", "comparable", "possible")
 """Versions of an example: the original, the end of the attack, and the nearest person who could exist."""
-
-
-def fair_metric(
-    path: Path | None, rows: Rows, source: Source, directions: Array | None, units: Units, seed: int
-) -> tuple[FairMetric, dict[str, Any]]:
-    """Return the fair metric, from ``directions``, the file ``path`` or the rows, and its description for the JSON.
-
-    In the description, ``directions`` are scaled to length 1, in the units of the audit. ``separation`` is the area
-    under the ROC curve for separating an attribute's two groups along its direction. ``association`` is the p-value of
-    no association between the attribute and the inputs, and ``signal`` the share of the direction that is not noise
-    (:func:`~fairness_audits.audits.loss_ratio.association.association`). ``shares`` are the diagonal of the projector U
-    U': 1 for a feature that the metric ignores, 0 for a feature that it keeps in full. They sum to the dimension of the
-    subspace.
-    """
-    facts: dict[str, Any]
-    if path is None and directions is None:
-        metric, evidence = learned(rows, units, seed)
-        inputs = [f"input {rows.names[position]}" for position in rows.sensitive_inputs]
-        labels = [*rows.sensitive, *apart(inputs, rows.sensitive, "column")]
-        facts = {"source": "learned", "path": source.name, "sha256": source.sha256}
-        facts |= {"rows": len(rows.features), "levels": {name: list(pair) for name, pair in rows.levels.items()}}
-        facts |= evidence
-    else:
-        numbers = directions_in(path, len(rows.names)) if path is not None else np.asarray(directions, dtype=float)
-        origin = str(path or "directions")
-        metric = metric_of(numbers, origin, rows.names, units)
-        labels = [f"direction {place}" for place in range(len(np.atleast_2d(numbers)))]
-        facts = {"source": "given", "path": origin, "sha256": path and sha256(path), "rows": None, "levels": {}}
-        facts |= {name: {} for name in EVIDENCE}
-    loadings = metric.directions / np.abs(metric.directions).max(axis=1, keepdims=True)
-    loadings /= np.linalg.norm(loadings, axis=1, keepdims=True)
-    by_name = (dict(zip(rows.names, one, strict=True)) for one in loadings.tolist())
-    return metric, {
-        **facts,
-        "dimension": int(metric.basis.shape[1]),
-        "directions": dict(zip(labels, by_name, strict=True)),
-        "shares": dict(zip(rows.names, (metric.basis**2).sum(axis=1).tolist(), strict=True)),
-    }
-
-
-def learned(rows: Rows, units: Units, seed: int) -> tuple[FairMetric, dict[str, dict[str, float]]]:
-    """Learn the metric that ignores what separates the groups; also return the evidence for each direction."""
-    from sklearn.metrics import roc_auc_score
-
-    if len(rows.sensitive_inputs) == len(rows.names):
-        raise InvalidInput(
-            "the fair metric is learned from features other than the sensitive columns, but there are none",
-            option="features",
-        )
-    points = units.inward(rows.features)
-    metric = learn(points, rows.sensitive, rows.sensitive_inputs)
-    others = np.delete(points, rows.sensitive_inputs, axis=1)
-    found: dict[str, dict[str, float]] = {name: {} for name in EVIDENCE}
-    for (name, group), direction in zip(rows.sensitive.items(), metric.directions, strict=False):
-        (rng,) = generators("audit", "loss-ratio", "association", name, str(seed), repetitions=1)
-        values = (float(roc_auc_score(group, points @ direction)), *association(others, group, rng))
-        for key, value in zip(EVIDENCE, values, strict=True):
-            found[key][name] = value
-    return metric, found
-
-
-def directions_in(path: Path, d: int) -> Array:
-    """Read the numbers of a ``.npy`` file."""
-    try:
-        return np.asarray(np.load(path, allow_pickle=False), dtype=np.float64)
-    except FileNotFoundError as error:
-        problem = f"there is no file {path}: --directions takes a .npy file of shape (number, {d})"
-        raise InvalidInput(problem, source=path, option="directions") from error
-    except (OSError, ValueError, EOFError, TypeError) as error:
-        problem = f"{path} is not a .npy file of numbers"
-        raise InvalidInput(problem, source=path, option="directions", remedy="Write it with numpy.save") from error
-
-
-def metric_of(directions: Array, source: str, names: tuple[str, ...], units: Units) -> FairMetric:
-    """Return the metric that ignores displacements along ``directions`` (m, d), in the columns' own units."""
-    d = len(names)
-    directions = directions[None, :] if directions.ndim == 1 else directions
-    if directions.ndim != 2 or directions.shape[1] != d or not len(directions):
-        raise InvalidInput(
-            f"expected --directions of shape (number, {d}), one entry for each feature in the order "
-            f"{', '.join(names)}; found shape {directions.shape} in {source}",
-            source=source,
-            option="directions",
-        )
-    # A displacement v in the columns' units is v / scale in the units of the audit.
-    try:
-        return from_directions(directions / units.scale)
-    except ValueError as error:
-        raise InvalidInput.within(source, error, source=source, option="directions") from error
-
-
-def people_of(rows: Rows, one_hot: Sequence[str], known: Sequence[tuple[int, ...]] = ()) -> Admissible:
-    """Return the admissible rows: within the data's range, whole numbers kept, categories by ``one_hot`` prefixes.
-
-    The features of other categories may be ``known``. Raises InvalidInput if fewer than two columns have a prefix, or
-    if a row has no category or two.
-    """
-    categories = list(known)
-    for prefix in one_hot:
-        group = tuple(j for j, name in enumerate(rows.names) if name.startswith(prefix))
-        if len(group) < 2:
-            raise InvalidInput(
-                f"{advised('one-hot', prefix)}: expected at least two columns with this prefix, found {len(group)} "
-                f"among {listed(rows.names, SHOWN)}",
-                option="one_hot",
-            )
-        categories.append(group)
-    check_categories(rows.features, categories, rows.names)
-    whole = np.flatnonzero((rows.features == np.round(rows.features)).all(axis=0))
-    return Admissible(range_of(rows.features), tuple(whole.tolist()), tuple(categories))
-
-
-def bounds_of(option: str, rows: Rows, people: Admissible) -> Bounds | None:
-    """Return the bounds of the option ``--bounds``, in the columns' own units.
-
-    Raises InvalidInput for a file without feature, low and high, and for rows outside the bounds.
-    """
-    if option in ("data", "none"):
-        return people.bounds if option == "data" else None
-    path = Path(option)
-    if not path.suffix:
-        raise InvalidInput(
-            f"{advised('bounds', option)}: expected data, none, or a CSV file with the columns feature, low and high",
-            option="bounds",
-        )
-    table = Source.read(path)
-    columns = list(table.table.columns)
-    if absent := [name for name in ("feature", "low", "high") if name not in columns]:
-        problem = f"--bounds needs the columns feature, low and high, but {path} lacks {enumerated(absent)}"
-        remedy = f"It has: {listed(columns)}"
-        raise InvalidInput(problem, source=path, option="bounds", column=absent[0], remedy=remedy)
-    features = table.table["feature"].tolist()
-    if unknown := [str(name) for name in features if name not in rows.names]:
-        shown = listed(list(map(repr, unknown)), SHOWN)
-        problem = f"{path}: there is no feature {shown}{nearest(unknown[0], rows.names)}"
-        raise InvalidInput(problem, source=path, option="bounds")
-    low, high = np.full(len(rows.names), -np.inf), np.full(len(rows.names), np.inf)
-    places = [rows.names.index(name) for name in features]
-    low[places], high[places] = numeric(table, ("low", "high")).T
-    beyond = (rows.features < low) | (rows.features > high)
-    if beyond.any():
-        row, j = np.argwhere(beyond)[0]
-        raise InvalidInput(
-            f"{path}: {rows.names[j]!r} is {rows.features[row, j]:g} in row {row}, outside [{low[j]:g}, {high[j]:g}]",
-            **{"source": path, "option": "bounds", "column": rows.names[j], "row": int(row)},
-            remedy="Widen the bounds, or remove these rows",
-        )
-    return low, high
 
 
 @dataclass(frozen=True)

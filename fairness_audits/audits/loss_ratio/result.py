@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairness_audits.audits.alike import bounds_of, columns_of, fair_metric, people_of
 from fairness_audits.audits.loss_ratio.brief import brief
 from fairness_audits.audits.loss_ratio.compute import (
     Audited,
     Evidence,
-    bounds_of,
     examples_of,
-    fair_metric,
-    people_of,
     pinned_share,
 )
 from fairness_audits.audits.loss_ratio.flows import by_gradient, by_layers, gather
@@ -25,8 +23,6 @@ from fairness_audits.audits.loss_ratio.settings import Settings
 from fairness_audits.audits.loss_ratio.trial import (
     Tables,
     Trial,
-    as_the_model_says,
-    columns_of,
     rows_of_the_search,
     sampled,
     tables_of,
@@ -34,7 +30,7 @@ from fairness_audits.audits.loss_ratio.trial import (
 )
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.closed_form import is_layered
-from fairness_audits.inputs.model import Model, load_model, no_gradient
+from fairness_audits.inputs.model import Model, as_the_model_says, load_model, no_gradient
 from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.probe import (
     OUTPUT_CAVEATS,
@@ -154,9 +150,9 @@ def audited(
     without = model.kind in ("onnx", "quantised") or (model.kind == "estimator" and not is_layered(model.fitted))
     if settings.search == "gradient" and without:
         raise no_gradient(model, "drop --search: the audit then chooses a search without gradients")
-    settings, model = as_the_model_says(settings, source, model)
+    settings, model = completed(settings, source, model)
     tables = tables_of(settings, source, model, reference)
-    settings, model = as_the_model_says(settings, source, tables.predictor.model)
+    settings, model = completed(settings, source, tables.predictor.model)
     source, everyone = tables.source, tables.everyone
     scale = units(everyone.features, everyone.names, settings.standardize)
     metric, alike = fair_metric(settings.directions, tables.known, tables.reference, directions, scale, settings.seed)
@@ -212,6 +208,13 @@ def audited(
         "examples": plain(examples.to_dict("records")),
     }
     return replace(result_of(facts, stated(settings), tested.course), settings=settings)
+
+
+def completed(settings: Settings, source: Source, model: Model) -> tuple[Settings, Model]:
+    """Return the settings with what the model says about its inputs and classes, and the model of these labels."""
+    named = settings.some("features", "label", "positive", "classes")
+    features, positive, model = as_the_model_says(model, source, **named)
+    return replace(settings, features=features, positive=positive), model
 
 
 def searched(

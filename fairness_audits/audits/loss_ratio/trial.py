@@ -1,29 +1,23 @@
 """Preparation of the model and the rows: input columns, a trial that chooses the search, and the audited rows."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, TypeVar
 
 import numpy as np
 
-from fairness_audits.attacks.whole_people import Column
-from fairness_audits.audits.loss_ratio.admissible import Admissible
 from fairness_audits.audits.loss_ratio.settings import Settings
-from fairness_audits.audits.robustness_bias.settings import Settings as RobustnessSettings
 from fairness_audits.errors import InvalidInput, ModelFailed
 from fairness_audits.inputs.closed_form import layers_of
 from fairness_audits.inputs.encoding import Encoding, encoding_of
-from fairness_audits.inputs.model import Model, no_gradient, taken_columns
+from fairness_audits.inputs.model import Model, no_gradient
 from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.predictor import Predictor, coded, noted, predictor
 from fairness_audits.inputs.probe import Answers, Scores, answered, probed
-from fairness_audits.inputs.table import Attribute, Rows, Source, attribute, drawn, feature_names, rows
+from fairness_audits.inputs.table import Rows, Source, attribute, drawn, feature_names
 from fairness_audits.messages import SHOWN, advised, check_columns, listed
 from fairness_audits.models.layers import Layers
-from fairness_audits.options import flag
 from fairness_audits.seeds import generators
-from fairness_audits.tables.levels import in_order, level_name
 from fairness_audits.values import Array
 
 PLACEBO_ROWS = 2000
@@ -34,46 +28,6 @@ TRIED_ROWS = 2000
 """Number of rows on which a model is tried before the search is chosen."""
 HELD_OUT, MOST_HELD_OUT = 5, 5000
 """Without reference rows, the reference is one row in HELD_OUT, at most MOST_HELD_OUT rows."""
-
-
-Asked = TypeVar("Asked", Settings, RobustnessSettings)
-
-
-def as_the_model_says(settings: Asked, source: Source, model: Model) -> tuple[Asked, Model]:
-    """Return the settings, completed with the model's input columns and its class 1, and the model of these labels."""
-    settings = replace(settings, features=taken_columns(settings.features, settings.label, source, model))
-    classes = [level_name(value) for value in model.classes]
-    order = [level_name(name) for name in settings.classes or ()]
-    if sorted(order) == sorted(classes) and order != classes:
-        raise _contradiction("classes", classes)
-    values: list[Any] = []
-    if settings.label is not None and settings.label in source.table:
-        values = source.table[settings.label].dropna().unique().tolist()
-    held = {level_name(value) for value in values}
-    unnamed = settings.positive is None and settings.classes is None
-    if unnamed and held & set(classes) and (strange := in_order(held - set(classes))):
-        problem = f"{source.name}: column {settings.label!r} (label) holds {listed(strange, SHOWN)}"
-        problem += f", but the model's classes are {listed(classes)}"
-        raise InvalidInput(problem, source=source.name, option="label", column=settings.label, remedy="Drop these rows")
-    if settings.positive is not None and (len(classes) > 2 or [level_name(settings.positive)] == classes[:-1]):
-        raise _contradiction("positive", classes)
-    if unnamed and len(classes) == 2 and held == set(classes) and held != {"0", "1"}:
-        settings = replace(settings, positive=classes[1])
-    return settings, model.of_labels(values)
-
-
-def _contradiction(option: str, classes: Sequence[str]) -> InvalidInput:
-    """Return the error for an option that contradicts the order of the classes of a fitted model."""
-    known = listed(list(map(repr, classes)))
-    problem = f"{flag(option)} does not match the model, whose classes are {known} in this order"
-    return InvalidInput(problem, option=option, remedy="Leave it out, because the model knows its classes")
-
-
-def coded_rows(coded: Source, encoding: Encoding, sensitive: Sequence[Attribute]) -> Rows:
-    """Return the rows of an encoded table, with every feature of a sensitive column marked as sensitive."""
-    found, named = rows(coded, encoding.names, sensitive), {one.column for one in sensitive}
-    own = {j for name, group in zip(encoding.columns, encoding.groups, strict=True) if name in named for j in group}
-    return replace(found, sensitive_inputs=tuple(sorted(own | set(found.sensitive_inputs))))
 
 
 @dataclass(frozen=True)
@@ -101,7 +55,7 @@ def tables_of(settings: Settings, source: Source, model: Model, reference: Sourc
     """Return the encoded tables. Raises InvalidInput if the reference has other columns or levels than the source."""
     sensitive = [attribute(text, tuple(source.table.columns)) for text in settings.sensitive]
     apart = [one.column for one in sensitive]
-    columns = feature_names(source, settings, settings.label, apart, "--sensitive", settings.include_sensitive)
+    columns = feature_names(source, settings, settings.label, apart, "sensitive", settings.include_sensitive)
     made = predictor(model, source.inputs(columns), Computing.of(settings), settings.search != "auto")
     codes = () if settings.search == "gradient" else coded(made, settings.categorical)
     if settings.search == "gradient" and settings.categorical:
@@ -111,12 +65,12 @@ def tables_of(settings: Settings, source: Source, model: Model, reference: Sourc
     encoding = encoding_of(source, columns, texts, codes)
     source = noted(source, made, settings.categorical, codes)
     every = encoding.encoded(source)
-    everyone = coded_rows(every, encoding, sensitive)
+    everyone = encoding.rows(every, sensitive)
     if reference is None:
         return Tables(encoding, every, everyone, every, everyone, made)
-    check_columns(reference.table, [*columns, *apart], "--reference", reference.name)
+    check_columns(reference.table, [*columns, *apart], "reference", reference.name)
     reference = encoding.encoded(reference)
-    known = coded_rows(reference, encoding, sensitive)
+    known = encoding.rows(reference, sensitive)
     if known.levels != everyone.levels:
         raise InvalidInput(
             f"the sensitive columns of {reference.name} and {source.name} have different levels",
@@ -221,15 +175,3 @@ def sampled(settings: Settings, numbers: Array) -> tuple[Array, Array]:
     rank = rng.permutation(len(numbers))
     attacked = (rank < PLACEBO_ROWS) & (settings.placebo != "none")
     return numbers, np.where(attacked, rank % PLACEBO_DRAWS, -1)
-
-
-def columns_of(
-    names: Sequence[str], encoding: Encoding, people: Admissible, one_hot: Sequence[str]
-) -> dict[str, Column]:
-    """Return the features of each column that changes as a whole: a category (text or --one-hot) or a number."""
-    labels = dict(zip(encoding.groups, encoding.columns, strict=True))
-    prefixes = zip(people.categories[len(encoding.categories) :], one_hot, strict=True)
-    labels |= {group: prefix.rstrip("_=- ") or prefix for group, prefix in prefixes}
-    grouped = {j for group in people.categories for j in group}
-    single = {labels.get((j,), name): (j,) for j, name in enumerate(names) if j not in grouped}
-    return {**{labels[group]: group for group in people.categories}, **single}

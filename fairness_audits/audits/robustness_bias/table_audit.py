@@ -14,7 +14,6 @@ import numpy as np
 from fairness_audits.attacks.changes import Boxes, box_distance, plane_distance
 from fairness_audits.attacks.decision_search import nearest_decisions, nearest_rows
 from fairness_audits.attacks.relu_distance import relu_distance
-from fairness_audits.audits.loss_ratio.trial import as_the_model_says
 from fairness_audits.audits.robustness_bias.distances import EXACT
 from fairness_audits.audits.robustness_bias.exact import Plane, formula_of, refused
 from fairness_audits.audits.robustness_bias.measured import FAIR, Chosen, Examined, Unit
@@ -22,7 +21,7 @@ from fairness_audits.audits.robustness_bias.points import Points, Subjects, chec
 from fairness_audits.audits.robustness_bias.settings import Attacks, Images, Input, OfRows, Settings, Shape, refuse
 from fairness_audits.audits.robustness_bias.table_trial import Trial, tried
 from fairness_audits.errors import InvalidInput
-from fairness_audits.inputs.model import Model
+from fairness_audits.inputs.model import Model, as_the_model_says
 from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.probe import model_facts, probed
 from fairness_audits.inputs.table import Source, classes_of, drawn
@@ -50,10 +49,10 @@ def examined(settings: Settings, source: Source, model: Model, directions: Array
         problem = "the audit compares groups of rows"
         raise InvalidInput(problem, option="group", remedy="Name their columns with --group")
     own = OfRows(**settings.some(*(one.name for _, one, _ in option_fields(OfRows))))
-    settings, model = as_the_model_says(settings, source, model)
+    settings, model = completed(settings, source, model)
     groups = compared(source, settings.group, settings.label)
     trial = tried(settings, source, model, directions, groups)
-    settings, model = as_the_model_says(settings, source, trial.model)
+    settings, model = completed(settings, source, trial.model)
     answers, changes = trial.answers, trial.changes
     label, levels = None, tuple(map(level_name, model.classes)) or None
     count = answers.trial.shape[1]
@@ -90,6 +89,13 @@ def examined(settings: Settings, source: Source, model: Model, directions: Array
         libraries=("numpy", "torch") if model.kind == "network" else ("numpy",),
         settings=own,
     )
+
+
+def completed(settings: Settings, source: Source, model: Model) -> tuple[Settings, Model]:
+    """Return the settings with what the model says about its inputs and classes, and the model of these labels."""
+    named = settings.some("features", "label", "positive", "classes")
+    features, positive, model = as_the_model_says(model, source, **named)
+    return replace(settings, features=features, positive=positive), model
 
 
 def conditions(trial: Trial, chosen: Chosen) -> dict[str, Any]:

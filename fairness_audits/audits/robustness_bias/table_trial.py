@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairness_audits.attacks.changes import Changes, Switch
-from fairness_audits.audits.loss_ratio.compute import fair_metric, people_of
-from fairness_audits.audits.loss_ratio.trial import coded_rows, columns_of
+from fairness_audits.audits.alike import columns_of, fair_metric, people_of
 from fairness_audits.audits.robustness_bias.settings import Settings
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.encoding import Encoding, encoding_of
@@ -92,7 +91,7 @@ def tried(settings: Settings, source: Source, model: Model, directions: Array | 
     encoding = encoding_of(source, columns, model.of_frames, codes)
     source = noted(source, made, settings.categorical, codes)
     every = encoding.encoded(source)
-    everyone = coded_rows(every, encoding, sensitive)
+    everyone = encoding.rows(every, sensitive)
     people = people_of(everyone, settings.one_hot, encoding.categories)
     units, changes = what_changes(everyone.features, people.categories)
     alike: Mapping[str, Any] | None = None

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 from sklearn.linear_model import LogisticRegression
 
 import fairness_audits as fa
-from fairness_audits.audits.loss_ratio.association import association
+from fairness_audits.audits.association import association
 from fairness_audits.audits.loss_ratio.result import beside_placebo
 
 SAMPLES = 300

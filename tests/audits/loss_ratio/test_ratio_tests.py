@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy.stats import binom
 
-from fairness_audits.audits.loss_ratio.admissible import Admissible, check_categories, range_of
+from fairness_audits.audits.admissible import Admissible, check_categories, range_of
 from fairness_audits.audits.loss_ratio.ratio_tests import (
     error_rate_ratio_test,
     loss_ratio_test,
