@@ -5,12 +5,12 @@
 #               └-> transport -┘             ├-> sweep
 #                                            └-> reference -> draw_reference -> figures
 #
-# Each job makes one file. Its inputs, parameters and resources come from the table of jobs (pipeline/jobs.py).
+# The inputs, parameters and resources of a job come from the table of jobs (pipeline/jobs.py). Its tasks make one file each.
 from snakemake.utils import min_version
 
 from pipeline.jobs import Run, encoded
 from pipeline.report import registry
-from pipeline.workflow import isolation, lock, references, refusals, warm
+from pipeline.workflow import isolation, lock, references, refusals
 
 min_version("9.0")
 
@@ -31,15 +31,17 @@ run.export_tracker(os.environ, sys.argv[1:])
 # Drawing uses its cores for several artefacts at a time. Each artefact uses one thread: sums do not depend on the number of cores.
 one_thread = "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1"
 
+# The jobs from `prepare` to `audit` run their tasks in one process.
+perform = "printf %s {params.tasks:q} | {python:q} -m pipeline.workflow.launch {output:q} > {log} 2>&1"
+
 
 wildcard_constraints:
     scale=run.scale,
     study="|".join(run.planned),
-    block=r"\w+",
     dataset="[^/]+",
     method="[^/]+",
     transport="[^/]+",
-    audit="[^/]+",
+    part="[^/]+",
     sweep=r"\w+",
 
 
@@ -63,7 +65,9 @@ rule all:
 
 onstart:
     lock.take(Path.cwd())
-    warm.start_for(workflow)
+    if workflow.dag_settings.forceall or workflow.dag_settings.forcetargets or workflow.dag_settings.forcerun:
+        # Jobs run again what is forced, although the files exist.
+        os.environ["PIPELINE_FRESH"] = "yes"
 
 
 onsuccess:

@@ -234,6 +234,10 @@ class Given:
         object.__setattr__(new, "values", {**changes, **self.values, **changes})
         return new
 
+    def is_default(self, name: str) -> bool:
+        """Return whether an option has its default."""
+        return bool(self.values[name] == self.audit.audited.options[name].default)  # type: ignore[attr-defined]
+
     def some(self, *names: str) -> dict[str, Any]:
         """Return these options with their values."""
         return {name: self.values[name] for name in names}

@@ -6,6 +6,7 @@ sees a partial file and a killed job leaves none. Arrays go to ``.npz`` with a J
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import os
@@ -41,12 +42,15 @@ NETWORKS = "networks."
 KINDS = {kind.__name__: kind for kind in get_args(Stored)}
 
 
-def save(value: Stored, path: Path | str, software: Sequence[Mapping[str, str]] = ()) -> None:
+def save(value: Stored, path: Path | str, software: Sequence[Mapping[str, str]] = (), task: str = "") -> None:
     """Write a value: arrays as members of an ``.npz``, other fields in its JSON header.
 
-    ``software`` holds the sets of versions that computed the value (:mod:`pipeline.software`). References omit them.
+    ``software`` holds the sets of versions that computed the value (:mod:`pipeline.software`). ``task`` identifies the
+    task that made the file. References omit both.
     """
     header: dict[str, Any] = {"format": FORMAT, "type": type(value).__name__}
+    if task:
+        header["task"] = task
     if software:
         header["software"] = list(map(dict, software))
     arrays: dict[str, np.ndarray] = {}
@@ -98,6 +102,28 @@ def software(path: Path | str) -> list[dict[str, str]]:
     with np.load(path, allow_pickle=False) as stored:
         header = json.loads(stored["header"].tobytes())
     return [] if header["type"] == MissingData.__name__ else header.get("software", [{}])
+
+
+def made_by(path: Path | str) -> str:
+    """Return what identifies the task that made a file; empty if the file is missing, unreadable or does not say."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return str(json.loads(stored["header"].tobytes()).get("task", ""))
+    except (OSError, ValueError, KeyError, BadZipFile):
+        return ""
+
+
+def checksum(path: Path | str) -> str:
+    """Return a checksum of the content of a file. For ``.npz``, it comes from the checksums of the arrays."""
+    if Path(path).suffix != ".npz":
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    with ZipFile(path) as members:
+        return digest([[member.filename, member.CRC, member.file_size] for member in members.infolist()])
+
+
+def digest(content: Any) -> str:
+    """Return the beginning of the SHA-256 of what JSON can hold."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 
 class CheckpointFile:

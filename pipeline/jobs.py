@@ -1,23 +1,30 @@
 """The table of jobs: ``conf/`` turned into the jobs of a run, which the rules look up.
 
-Each job makes one file: that of a stage (:data:`STAGES`) for a point of a study (:mod:`pipeline.workflow.points`).
-Points with the same values share a file. A job holds exactly the values that its stage reads, so a changed value reruns
-only the jobs that read it. Snakemake selects the jobs to run and finds their order from the paths.
+Each task makes one file: that of a stage (:data:`STAGES`) for a point of a study (:mod:`pipeline.workflow.points`).
+Points with the same values share a file. A task holds exactly the values that its stage reads, so a changed value
+reruns only the tasks that read it.
+
+A job is one task, or the audits of a study that share a classifier, with the training and the maps that no other job
+needs. Short ones of a data set share a job (:meth:`Run.records`). Snakemake selects the jobs to run and finds their
+order from the paths.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from fairness_audits.errors import InvalidInput
+from fairness_audits.files import load_json
 from fairness_audits.messages import nearest
 from pipeline.report import registry
 from pipeline.workflow import availability, checks, invocation
@@ -39,6 +46,12 @@ STUDY = 10_000
 """Priority bonus for each page that comes later. It exceeds the expected seconds of every job."""
 QUICK = 60
 """The expected seconds of the longest job that the first page waits for. SenSR and large GANs take longer."""
+RECORD = "results/jobs/{scale}/{study}/{dataset}/{part}.json"
+"""The file that a job of audits makes: the files of its tasks, each with a checksum of its content."""
+SHORT = {"seconds": 60, "runtime": 60}
+"""The expected seconds and the requested minutes of what shares a job with others."""
+POOLED = "short-tasks"
+"""The part of a data set with the audits of all classifiers that are short. No method can have this name."""
 
 
 @dataclass(frozen=True)
@@ -89,11 +102,11 @@ STAGES = {
 
 
 @dataclass(frozen=True)
-class Job:
-    """The job that makes one file.
+class Task:
+    """The work that makes one file.
 
     ``inputs`` holds the input files by option of the stage, ``config`` the resolved section as JSON, and ``code`` the
-    hash of the code. Jobs with a higher ``priority`` start first.
+    hash of the code. The time and the memory that the task used go to the file ``benchmark``.
     """
 
     stage: str
@@ -102,7 +115,35 @@ class Job:
     config: str
     code: str
     threads: int
-    priority: int = field(compare=False)
+    benchmark: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """The tasks of one job of Snakemake, in the order in which they run.
+
+    Jobs with a higher ``priority`` start first.
+    """
+
+    tasks: tuple[Task, ...]
+    priority: int
+
+    @property
+    def inputs(self) -> list[str]:
+        """Return the files that the job reads and does not make itself."""
+        made = {task.output for task in self.tasks}
+        read = chain.from_iterable(paths for task in self.tasks for paths in task.inputs.values())
+        return [path for path in dict.fromkeys(read) if path not in made]
+
+    @property
+    def threads(self) -> int:
+        """Return the number of processors of the job."""
+        return max(task.threads for task in self.tasks)
+
+    @property
+    def told(self) -> str:
+        """Return the tasks as :mod:`pipeline.workflow.launch` reads them."""
+        return encoded([asdict(task) for task in self.tasks])
 
 
 class Run:
@@ -142,7 +183,9 @@ class Run:
             self.planned[study] = self._among(self.grids.planned(study))
         self.studies = self._chosen(tuple(studies) or self.declared)
         self.owners = self._owners()
-        self._jobs: dict[str, Job] = {}
+        self.records = self._records()
+        self._tasks: dict[str, Task] = {}
+        self._jobs: dict[tuple[str, frozenset[tuple[str, str]]], Job] = {}
 
     @classmethod
     def of(cls, config: Mapping[str, Any], environment: Mapping[str, str], folder: Path = ROOT) -> Run:
@@ -222,14 +265,82 @@ class Run:
                         raise checks.same_path(path, first.settings, point.settings, where)
         return found
 
-    @property
-    def jobs(self) -> dict[str, Job]:
-        """Return all jobs by the file that they make."""
-        return {path: self._job(*owner) for path, owner in self.owners.items() if self.has_data(owner[1])}
+    def _records(self) -> dict[str, list[str]]:
+        """Return the files of the tasks of each job of audits, in topological order, by the record of the job.
 
-    def job(self, stage: str, wildcards: Mapping[str, str]) -> Job:
-        """Return the job for the wildcards of a rule."""
-        return self._job(stage, self.owner(stage, wildcards))
+        A job makes the audits of a study with one classifier, or with all classifiers of a data set that are short. It
+        makes a classifier and a map itself if no other job reads it, unless it is long.
+        """
+        readers: dict[str, set[Point]] = defaultdict(set)
+        for point in self.all_points:
+            classifier = Point(point.study, "", point.name("dataset"), point.name("method"), "")
+            for stage in ("train", "transport", "audit"):
+                readers[self.path(stage, point)].add(classifier)
+        own: dict[Point, list[str]] = defaultdict(list)
+        for path, (stage, _) in self.owners.items():
+            if stage != "prepare" and len(readers[path]) == 1:
+                own[next(iter(readers[path]))].append(path)
+        part = {classifier: POOLED if self._is_short(paths) else classifier.method for classifier, paths in own.items()}
+        found: dict[str, list[str]] = defaultdict(list)
+        for path, (stage, _) in self.owners.items():
+            jobs = {(classifier.study, classifier.dataset, part[classifier]) for classifier in readers[path]}
+            if len(jobs) == 1 and (stage == "audit" or self._is_short([path])):
+                study, dataset, name = jobs.pop()
+                found[RECORD.format(scale=self.scale, study=study, dataset=dataset, part=name)].append(path)
+        return found
+
+    def _is_short(self, paths: Sequence[str]) -> bool:
+        """Return whether the tasks that make these files can share a job with others."""
+        each = [self.requested_by_task(*self.owners[path]) for path in paths]
+        longest = max(one.get("runtime", 0) for one in each)
+        return sum(one.get("seconds", 1) for one in each) <= SHORT["seconds"] and longest <= SHORT["runtime"]
+
+    def made(self, study: str) -> list[str]:
+        """Return what the jobs of the audits of a study make, as inputs of the rules that read the audits.
+
+        In a run with ``finished``, these are the files themselves: the records of their jobs may be missing.
+        """
+        files = self.files("audit", study)
+        if self.finished:
+            return [*files, *self.files("train", study)]
+        wanted = set(files)
+        return [record for record, paths in self.records.items() if not wanted.isdisjoint(paths)]
+
+    @property
+    def tasks(self) -> dict[str, Task]:
+        """Return all tasks by the file that they make."""
+        return {path: self._task(*owner) for path, owner in self.owners.items() if self.has_data(owner[1])}
+
+    def job(self, rule: str, wildcards: Mapping[str, str]) -> Job:
+        """Return the job for the wildcards of a rule. Without data, a job of audits records that they were not run."""
+        key = rule, frozenset(wildcards.items())
+        if key not in self._jobs:
+            owners = self._owners_of(rule, wildcards)
+            if rule == "audit" and not self.has_data(owners[0][1]):
+                tasks = [self._not_run(point) for stage, point in owners if stage == rule]
+            else:
+                tasks = [self._task(*owner) for owner in owners]
+            later = max(self._later.get(task.output, 0) for task in tasks)
+            seconds = sum(self._seconds(*owner) for owner in owners) + (rule == "prepare") * PREPARING
+            self._jobs[key] = Job(tuple(tasks), later * STUDY + seconds)
+        return self._jobs[key]
+
+    def _owners_of(self, rule: str, wildcards: Mapping[str, str]) -> list[tuple[str, Point]]:
+        """Return the stage and the first point of each file of a job. Raises InvalidInput if there is no such job."""
+        if rule != "audit":
+            return [(rule, self.owner(rule, wildcards))]
+        if (record := RECORD.format_map(wildcards)) in self.records:
+            return [self.owners[path] for path in self.records[record]]
+        problem = f"{record}: no study or sweep needs this file at the {self.scale} scale"
+        raise InvalidInput(problem + nearest(record, self.records), source=record)
+
+    def repaired(self, wildcards: Mapping[str, str]) -> int:
+        """Return how often a job of audits made deleted files again, one more if one of its files is missing now."""
+        record = self.folder / RECORD.format_map(wildcards)
+        if not record.is_file():
+            return 0
+        lost = not all((self.folder / task.output).is_file() for task in self.job("audit", wildcards).tasks)
+        return int(load_json(record)["repaired"]) + lost
 
     def owner(self, stage: str, wildcards: Mapping[str, str]) -> Point:
         """Return the first point of a file. Raises InvalidInput if no study or sweep needs the file."""
@@ -242,19 +353,26 @@ class Run:
         near = nearest(path, [known for known, (of, _) in self.owners.items() if of == stage])
         raise InvalidInput(f"{path}: no study or sweep needs this file at the {self.scale} scale{near}", source=path)
 
-    def _job(self, stage: str, point: Point) -> Job:
-        if (path := self.path(stage, point)) not in self._jobs:
+    def _task(self, stage: str, point: Point) -> Task:
+        if (path := self.path(stage, point)) not in self._tasks:
             section, group = self.section(stage, point), STAGES[stage].group
-            self._jobs[path] = Job(
+            self._tasks[path] = Task(
                 stage,
                 path,
                 self._inputs(stage, point),
                 encoded(section),
                 self.code(stage, **{group: getattr(point, group)}),
                 section[group].get("threads", 1),
-                self._later.get(path, 0) * STUDY + (stage == "prepare") * PREPARING + self._seconds(stage, point),
+                benchmark(self.scale, stage, STAGES[stage].names(point).values()),
             )
-        return self._jobs[path]
+        return self._tasks[path]
+
+    def _not_run(self, point: Point) -> Task:
+        """Return the task that records an audit without data."""
+        names = {name: getattr(point, name) for name in ("dataset", "method", "audit")}
+        manifest = {"manifest": (self.manifest(point.name("dataset")),)}
+        times = benchmark(self.scale, "not_run", STAGES["audit"].names(point).values())
+        return Task("absent", self.path("audit", point), manifest, encoded(names), self.code("absent"), 1, times)
 
     def section(self, stage: str, point: Point) -> dict[str, Any]:
         """Return what a stage reads: the resolved section of its group, and the repetitions of a shared file."""
@@ -298,17 +416,30 @@ class Run:
         return {key: function(key) for key in REQUESTED if key in named}
 
     def requested(self, rule: str, wildcards: Mapping[str, str], attempt: int = 1) -> dict[str, Any]:
-        """Return what a job requests at an attempt (from 1). A file that studies share belongs to its first study."""
+        """Return what a job requests at an attempt (from 1). A file that studies share belongs to its first study.
+
+        A job of several tasks requests the most that one of them requests. It requests this time once for each minute
+        that its tasks are expected to take.
+        """
         names = {"scale": self.scale, **dict(wildcards.items())}
-        if rule in STAGES:
-            point = self.owner(rule, wildcards)
-            names |= {"study": point.study, "block": point.block}
-        return requested(self.resources, rule, names, attempt)
+        if rule not in STAGES:
+            return requested(self.resources, rule, names, attempt)
+        owners = self._owners_of(rule, names)
+        each = [self.requested_by_task(*owner, attempt) for owner in owners]
+        found = {key: max(one[key] for one in each if key in one) for key in chain.from_iterable(each)}
+        if len(owners) > 1:
+            found["seconds"] = sum(self._seconds(*owner) for owner in owners)
+            found["runtime"] *= math.ceil(found["seconds"] / SHORT["seconds"])
+        return found
+
+    def requested_by_task(self, stage: str, point: Point, attempt: int = 1) -> dict[str, Any]:
+        """Return what a task requests."""
+        names = {"scale": self.scale, **STAGES[stage].names(point), "study": point.study, "block": point.block}
+        return requested(self.resources, stage, names, attempt)
 
     def _seconds(self, stage: str, point: Point) -> int:
-        """Return the expected seconds of a job."""
-        wildcards = {"scale": self.scale, **STAGES[stage].names(point)}
-        return int(self.requested(stage, wildcards).get("seconds", 1))
+        """Return the expected seconds of a task."""
+        return int(self.requested_by_task(stage, point).get("seconds", 1))
 
     @cached_property
     def _later(self) -> dict[str, int]:
@@ -427,7 +558,7 @@ class Run:
             for point in self.planned[study]:
                 point.columns()
                 for path in self.paths(point):
-                    self._job(*self.owners[path])
+                    self._task(*self.owners[path])
 
     def export_tracker(self, environment: MutableMapping[str, str], words: Iterable[str] = ()) -> None:
         """Pass the tracker to the jobs through the environment, because a changed tracker must not rerun jobs.
@@ -436,17 +567,6 @@ class Run:
         """
         group = "+".join(invocation.sweeps_among(words, self.sweeps, self.scale) or self.studies)
         environment["PIPELINE_TRACKER"] = encoded({**self.tracker, "group": group, "scale": self.scale})
-
-    @property
-    def unavailable(self) -> str:
-        """Return a pattern for the names of the unavailable data sets."""
-        names = sorted({point.name("dataset") for point in self.all_points if not self.has_data(point)})
-        return f"({'|'.join(map(re.escape, names)) or '(?!)'})"
-
-    def not_run(self, wildcards: Mapping[str, str]) -> dict[str, str]:
-        """Return the names of an audit without data, as the stage ``absent`` reads them."""
-        point = self.owner("audit", wildcards)
-        return {name: getattr(point, name) for name in ("dataset", "method", "audit")}
 
     def twin(self, dataset: str) -> list[str]:
         """Return the twin files of a data set."""

@@ -47,7 +47,7 @@ ASLEEP = 12.0
 """Seconds for which a run is stopped: longer than the workflow waits for a server."""
 MADE = ("models", "transports", "audits", "rows", "tables", "figures", "captions")
 """Folders of ``results/`` that must be the same whatever happened; times and the page that states them differ."""
-JOBS = ("pipeline.workflow.launch", "pipeline.workflow.warm", "pipeline.stages.")
+JOBS = ("pipeline.workflow.launch", "pipeline.stages.")
 """How the name of the module that a job runs begins."""
 MOST = 10
 """Attempts in a row that nothing befell, after which a run is held not to end."""

@@ -1,6 +1,7 @@
 """Files are whole or absent, come back as they were saved, and are the same bytes each time."""
 
 import json
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -45,17 +46,20 @@ def dataset() -> Dataset:
 def test_a_result_records_the_software_that_computed_it_and_its_inputs(tmp_path: Path) -> None:
     one, two, plain = (str(tmp_path / f"{name}.npz") for name in ("one", "two", "plain"))
     old, now = {"numpy": "1"}, software.installed()
+    options = Namespace(output=two, task="0123")
     io.save(dataset(), one, [old])
-    stage.save(classifier(), two, one)
+    stage.save(classifier(), options, one)
+    assert io.made_by(two) == "0123"
+    assert io.made_by(one) == io.made_by(plain) == ""
     assert io.software(one) == [old]
     assert io.software(two) == [now, old]
-    stage.save(audit(), two, one, two)
+    stage.save(audit(), options, one, two)
     assert io.software(two) == [now, old]
     assert io.load(two, AuditResult).dataset == "toy"
     io.save(audit(), plain)
     assert io.software(plain) == [{}], "of an earlier version of this project"
     assert software.described({}, now) == "not recorded"
-    stage.save(classifier(), two, plain)
+    stage.save(classifier(), options, plain)
     assert io.software(two) == [now, {}]
     io.save(MissingData("faces", "nobody has them"), plain)
     assert io.software(plain) == []

@@ -90,7 +90,7 @@ PLANNING = (
     "from snakemake.utils import min_version",
     "from pipeline.jobs import Run, encoded",
     "from pipeline.report import registry",
-    "from pipeline.workflow import isolation, lock, references, refusals, warm",
+    "from pipeline.workflow import isolation, lock, references, refusals",
 )
 
 

@@ -330,7 +330,7 @@ def class_numbers(source: Source, column: str, classes: Sequence[str] | None) ->
     if indices and not set(texts) <= set(number):
         number = {text: int(text) for text in texts}
     if odd := in_order(text for text in texts if text not in number and (classes is not None or not text.isdigit())):
-        problem, remedy = "which classes does not contain", f"It has: {listed(classes or ())}"
+        problem, remedy = "which is not in classes", f"It has: {listed(classes or ())}"
         if classes is None:
             problem = "but expected the indices of the model's outputs, from 0"
             remedy = "List the labels in the order of the model's outputs (classes)"
@@ -342,7 +342,7 @@ def check_classes(label: Array, count: int, classes: Sequence[str] | None, name:
     """Raise InvalidInput unless labels are outputs of a model of ``count`` classes and ``classes`` names them all."""
     if classes is not None and len(classes) != count:
         found = len(classes)
-        problem = f"expected classes of length {count}, a name for each class of the model; found length {found}"
+        problem = f"expected {count} names in classes, one for each class of the model; found {found}"
         remedy = "Name all classes, in the order of the outputs"
         raise InvalidInput(problem, option="classes", remedy=remedy)
     if beyond := sorted(set(label[label >= count].tolist())):

@@ -33,14 +33,11 @@ rule prepare:
     message:
         "prepare {wildcards.dataset}"
     input:
-        manifest=lambda w: run.job("prepare", w).inputs["manifest"],
+        manifest=lambda w: run.job("prepare", w).inputs,
     output:
         dataset="data/prepared/{scale}/{dataset}.npz",
     params:
-        config=lambda w: run.job("prepare", w).config,
-        code=lambda w: run.job("prepare", w).code,
-        manifest=lambda w, input: f"--manifest {input.manifest}" if input else "",
-        benchmark="results/benchmarks/{scale}/prepare/{dataset}.tsv",
+        tasks=lambda w: run.job("prepare", w).told,
     log:
         "results/logs/{scale}/prepare/{dataset}.log",
     threads: lambda w: run.job("prepare", w).threads
@@ -48,5 +45,4 @@ rule prepare:
         **run.requests("prepare"),
     priority: lambda w: run.job("prepare", w).priority
     shell:
-        "{python:q} -m pipeline.workflow.launch {params.benchmark} prepare --config {params.config:q} {params.manifest}"
-        " --output {output.dataset} > {log} 2>&1"
+        perform

@@ -1,4 +1,7 @@
 # prepared arrays -> trained classifiers, transport maps -> audits
+#
+# The rules `train` and `transport` make what several jobs of audits read, and what takes long. A job of audits makes the
+# other classifiers and maps itself.
 
 
 rule train:
@@ -9,9 +12,7 @@ rule train:
     output:
         classifiers="results/models/{scale}/{dataset}/{method}.npz",
     params:
-        config=lambda w: run.job("train", w).config,
-        code=lambda w: run.job("train", w).code,
-        benchmark="results/benchmarks/{scale}/train/{dataset}.{method}.tsv",
+        tasks=lambda w: run.job("train", w).told,
     log:
         "results/logs/{scale}/train/{dataset}.{method}.log",
     threads: lambda w: run.job("train", w).threads
@@ -20,8 +21,7 @@ rule train:
     # Studies come one after another; the longest job of a study starts first.
     priority: lambda w: run.job("train", w).priority
     shell:
-        "{python:q} -m pipeline.workflow.launch {params.benchmark} train --config {params.config:q}"
-        " --dataset {input.dataset} --output {output.classifiers} > {log} 2>&1"
+        perform
 
 
 rule transport:
@@ -32,9 +32,7 @@ rule transport:
     output:
         maps="results/transports/{scale}/{dataset}/{transport}.npz",
     params:
-        config=lambda w: run.job("transport", w).config,
-        code=lambda w: run.job("transport", w).code,
-        benchmark="results/benchmarks/{scale}/transport/{dataset}.{transport}.tsv",
+        tasks=lambda w: run.job("transport", w).told,
     log:
         "results/logs/{scale}/transport/{dataset}.{transport}.log",
     threads: lambda w: run.job("transport", w).threads
@@ -42,53 +40,26 @@ rule transport:
         **run.requests("transport"),
     priority: lambda w: run.job("transport", w).priority
     shell:
-        "{python:q} -m pipeline.workflow.launch {params.benchmark} transport --config {params.config:q}"
-        " --dataset {input.dataset} --output {output.maps} > {log} 2>&1"
+        perform
 
 
+# Snakemake knows the record of the job only, because it deletes the outputs of a job that fails.
 rule audit:
     message:
-        "audit {wildcards.method} on {wildcards.dataset} ({wildcards.block}: {wildcards.audit})"
+        "audit {wildcards.part} on {wildcards.dataset} ({wildcards.study})"
     input:
-        dataset="data/prepared/{scale}/{dataset}.npz",
-        classifiers="results/models/{scale}/{dataset}/{method}.npz",
-        maps=lambda w: run.job("audit", w).inputs["transport"],
+        lambda w: run.job("audit", w).inputs,
     output:
-        result="results/audits/{scale}/{study}/{block}/{dataset}/{method}/{audit}.npz",
-    wildcard_constraints:
-        dataset=f"(?!{run.unavailable}/)[^/]+",
+        record="results/jobs/{scale}/{study}/{dataset}/{part}.json",
     params:
-        config=lambda w: run.job("audit", w).config,
-        code=lambda w: run.job("audit", w).code,
-        benchmark="results/benchmarks/{scale}/audit/{study}.{block}.{dataset}.{method}.{audit}.tsv",
+        tasks=lambda w: run.job("audit", w).told,
+        # A changed parameter runs the job again if one of its files was deleted.
+        repaired=run.repaired,
     log:
-        "results/logs/{scale}/audit/{study}.{block}.{dataset}.{method}.{audit}.log",
+        "results/logs/{scale}/audit/{study}.{dataset}.{part}.log",
     threads: lambda w: run.job("audit", w).threads
     resources:
         **run.requests("audit"),
     priority: lambda w: run.job("audit", w).priority
     shell:
-        "{python:q} -m pipeline.workflow.launch {params.benchmark} audit --config {params.config:q} --dataset {input.dataset}"
-        " --classifier {input.classifiers} --transport {input.maps} --output {output.result} > {log} 2>&1"
-
-
-# The result of an audit without data: the reason, and how to get the data.
-rule not_run:
-    message:
-        "no data for {wildcards.method} on {wildcards.dataset} ({wildcards.block}: {wildcards.audit})"
-    input:
-        manifest=lambda w: run.manifest(w.dataset),
-    output:
-        result="results/audits/{scale}/{study}/{block}/{dataset}/{method}/{audit}.npz",
-    wildcard_constraints:
-        dataset=run.unavailable,
-    params:
-        point=lambda w: encoded(run.not_run(w)),
-        code=run.code("absent"),
-        benchmark="results/benchmarks/{scale}/not_run/{study}.{block}.{dataset}.{method}.{audit}.tsv",
-    log:
-        "results/logs/{scale}/not_run/{study}.{block}.{dataset}.{method}.{audit}.log",
-    localrule: True
-    shell:
-        "{python:q} -m pipeline.workflow.launch {params.benchmark} absent --manifest {input.manifest} --point {params.point:q}"
-        " --output {output.result} > {log} 2>&1"
+        "printf %s {params.tasks:q} | {python:q} -m pipeline.workflow.launch {output:q} {params.repaired} > {log} 2>&1"

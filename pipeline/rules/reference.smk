@@ -8,13 +8,14 @@ rule reference:
     input:
         rows="results/rows/{scale}/{study}.parquet",
         datasets=lambda w: run.files("prepare", w.study),
-        audits=lambda w: run.files("audit", w.study),
-        classifiers=lambda w: run.files("train", w.study),
+        audits=lambda w: run.made(w.study),
         published=published,
     output:
         touch("results/reference/{scale}/{study}.recorded"),
     params:
         config=lambda w: encoded(run.artefacts(w.study)),
+        audits=lambda w: run.files("audit", w.study),
+        classifiers=lambda w: run.files("train", w.study),
         fill=lambda w: references.fill_option(run, w.study),
         folder="results/reference/{scale}/{study}",
         reference=lambda w: references.folder(run, w.study),
@@ -26,8 +27,8 @@ rule reference:
         "results/logs/{scale}/reference/{study}.log",
     shell:
         "printf %s {params.config:q} | {one_thread} {python:q} -m pipeline.stages.artefacts --study {wildcards.study}"
-        " --config - --rows {input.rows} --datasets {input.datasets:q} --audits {input.audits:q}"
-        " --classifiers {input.classifiers:q} --published {input.published:q} {params.fill}"
+        " --config - --rows {input.rows} --datasets {input.datasets:q} --audits {params.audits:q}"
+        " --classifiers {params.classifiers:q} --published {input.published:q} {params.fill}"
         " --record {params.reference:q} --verdicts {params.all:q} --benchmarks {params.benchmarks:q} {params.environment:q}"
         " --tables {params.folder} --figures {params.folder} > {log} 2>&1"
 

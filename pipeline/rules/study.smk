@@ -5,7 +5,7 @@ rule collect:
     message:
         "collect {wildcards.study}"
     input:
-        audits=lambda w: run.files("audit", w.study),
+        audits=lambda w: run.made(w.study),
     output:
         rows="results/rows/{scale}/{study}.parquet",
     params:
@@ -38,8 +38,7 @@ for study in run.declared:
         input:
             rows=f"results/rows/{run.scale}/{{study}}.parquet",
             datasets=lambda w: run.files("prepare", w.study),
-            audits=lambda w: run.files("audit", w.study),
-            classifiers=lambda w: run.files("train", w.study),
+            audits=lambda w: run.made(w.study),
             published=published,
             reference=lambda w: references.files(run, w.study),
         output:
@@ -50,6 +49,8 @@ for study in run.declared:
             study=study,
         params:
             config=lambda w: encoded(run.artefacts(w.study)),
+            audits=lambda w: run.files("audit", w.study),
+            classifiers=lambda w: run.files("train", w.study),
             code=lambda w: run.code("artefacts", study=w.study),
             fill=lambda w: references.fill_option(run, w.study),
             regression=lambda w: references.regression_option(run, w.study),
@@ -65,8 +66,8 @@ for study in run.declared:
         shell:
             # Use a pipe, because an argument of a command is limited to 128 KB.
             "printf %s {params.config:q} | {one_thread} {python:q} -m pipeline.stages.artefacts --study {wildcards.study}"
-            " --config - --rows {input.rows} --datasets {input.datasets:q} --audits {input.audits:q}"
-            " --classifiers {input.classifiers:q} --published {input.published:q} {params.fill} {params.regression}"
+            " --config - --rows {input.rows} --datasets {input.datasets:q} --audits {params.audits:q}"
+            " --classifiers {params.classifiers:q} --published {input.published:q} {params.fill} {params.regression}"
             " --tables results/tables/{wildcards.study} --figures results/figures/{wildcards.study}"
             " --captions results/captions/{wildcards.study} --index {output.index} --processes {drawers} > {log} 2>&1"
 
@@ -77,13 +78,14 @@ rule first_page:
         "first page, results/pages/{wildcards.study}_first.html"
     input:
         datasets=lambda w: first.files("prepare", w.study),
-        audits=lambda w: first.files("audit", w.study),
-        classifiers=lambda w: first.files("train", w.study),
+        audits=lambda w: first.made(w.study),
         published=published,
     output:
         html="results/pages/{study}_first.html",
     params:
-        audits=lambda w: encoded(first.collect(w.study)),
+        rows=lambda w: encoded(first.collect(w.study)),
+        audits=lambda w: first.files("audit", w.study),
+        classifiers=lambda w: first.files("train", w.study),
         config=lambda w: encoded({**first.artefacts(w.study), "unfinished": True}),
         code=lambda w: run.code("artefacts", study=w.study),
         folder="results/first/{study}",
@@ -95,11 +97,11 @@ rule first_page:
     threads: max(1, min(4, (workflow.resource_settings.cores or 8) // 2))
     priority: 100000
     shell:
-        "({python:q} -m pipeline.stages.collect --study {wildcards.study} --scale {params.scale} --audits {params.audits:q}"
+        "({python:q} -m pipeline.stages.collect --study {wildcards.study} --scale {params.scale} --audits {params.rows:q}"
         " --output {params.folder}/rows.parquet;"
         " printf %s {params.config:q} | {one_thread} {python:q} -m pipeline.stages.artefacts --study {wildcards.study}"
-        " --config - --rows {params.folder}/rows.parquet --datasets {input.datasets:q} --audits {input.audits:q}"
-        " --classifiers {input.classifiers:q} --published {input.published:q} --tables {params.folder}"
+        " --config - --rows {params.folder}/rows.parquet --datasets {input.datasets:q} --audits {params.audits:q}"
+        " --classifiers {params.classifiers:q} --published {input.published:q} --tables {params.folder}"
         " --figures {params.folder}/{wildcards.study} --index {params.folder}/index.json --processes {drawers};"
         " {python:q} -m pipeline.stages.report --index {params.folder}/index.json --figures {params.folder}"
         " --benchmarks results/benchmarks --scale {params.scale} --output {output.html}) > {log} 2>&1"

@@ -10,7 +10,7 @@ from pipeline.workflow import plugins, stage, tracking
 
 
 def main(arguments: list[str] | None = None) -> None:
-    options = stage.options(__doc__, arguments, "config", "dataset", "classifier", "transport", "output")
+    options = stage.options(__doc__, arguments, "config", "dataset", "classifier", "transport", "output", "task")
     config = options.config
     audit = config["audit"]
     dataset, classifier = io.load_if_present(options.dataset), io.load_if_present(options.classifier)
@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> None:
     resume = io.CheckpointFile(options.output, module.__name__)
     resumes = plugins.resuming(module.run, resume)
     result = module.run(dataset, classifier, plugins.configure(module, audit), rngs, *maps, **resumes)
-    stage.save(result, options.output, options.dataset, options.classifier, *options.transport)
+    stage.save(result, options, options.dataset, options.classifier, *options.transport)
     resume.forget()
     tracking.record(options.output, config, result.rows.groupby("statistic")["value"].mean().to_dict())
 

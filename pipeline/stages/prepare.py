@@ -18,14 +18,14 @@ LISTED = 20
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    options = stage.options(__doc__, arguments, "config", "manifest", "output")
+    options = stage.options(__doc__, arguments, "config", "manifest", "output", "task")
     config = options.config
     try:
         manifest = load_json(options.manifest) if options.manifest else None
         dataset = prepared(config["dataset"], config["repetitions"], manifest)
     except (ValueError, OSError) as error:
         sys.exit(f"prepare {config['dataset']['name']}: {error}")
-    stage.save(dataset, options.output)
+    stage.save(dataset, options)
     if isinstance(dataset, MissingData):
         print(f"{dataset.name} is missing. Its audits are listed as not run.\n{dataset.reason}")
     else:

@@ -19,7 +19,7 @@ from pipeline.workflow import plugins, stage, tracking
 
 
 def main(arguments: list[str] | None = None) -> None:
-    options = stage.options(__doc__, arguments, "config", "dataset", "output")
+    options = stage.options(__doc__, arguments, "config", "dataset", "output", "task")
     stage.log_to_output()
     config = options.config
     method = config["method"]
@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> None:
     classifier = module.fit(dataset, plugins.configure(module, method), rngs, **plugins.resuming(module.fit, resume))
     check_finite(classifier)
     # Use the name of the configuration: two configurations of the same kind are two methods.
-    stage.save(replace(classifier, method=method["name"]), options.output, options.dataset)
+    stage.save(replace(classifier, method=method["name"]), options, options.dataset)
     resume.forget()
     facts = {name: float(values.mean()) for name, values in classifier.facts.items()}
     tracking.record(options.output, config, facts, classifier.history)

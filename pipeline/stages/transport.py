@@ -8,7 +8,7 @@ from pipeline.workflow import plugins, stage, tracking
 
 
 def main(arguments: list[str] | None = None) -> None:
-    options = stage.options(__doc__, arguments, "config", "dataset", "output")
+    options = stage.options(__doc__, arguments, "config", "dataset", "output", "task")
     stage.log_to_output()
     config = options.config
     section = config["transport"]
@@ -19,7 +19,7 @@ def main(arguments: list[str] | None = None) -> None:
     resume = io.CheckpointFile(options.output, module.__name__)
     resumes = plugins.resuming(getattr(module, "fit", None), resume)
     maps = fitted(dataset, between, module, plugins.configure(module, own), rngs, section["name"], **resumes)
-    stage.save(maps, options.output, options.dataset)
+    stage.save(maps, options, options.dataset)
     resume.forget()
     facts = {name: float(values.mean()) for name, values in maps.facts.items()}
     tracking.record(options.output, config, facts, maps.history)

@@ -18,6 +18,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "manifest": {"required": False, "help": "manifest (.json); omit it for data that need no files"},
     "rows": {"help": "tidy rows (.parquet)"},
     "output": {"help": "file for the result"},
+    "task": {"default": "", "help": "what identifies the task, which the result records"},
 }
 """Options that several stages have. They are required unless stated otherwise."""
 
@@ -33,10 +34,10 @@ def options(
     return parser.parse_args(arguments)
 
 
-def save(value: io.Stored, output: str, *inputs: str) -> None:
+def save(value: io.Stored, options: argparse.Namespace, *inputs: str) -> None:
     """Save the result of a stage with the versions of the software that computed it and its input files."""
     recorded = [one for path in inputs for one in io.software(path)]
-    io.save(value, output, software.distinct([software.installed(), *recorded]))
+    io.save(value, options.output, software.distinct([software.installed(), *recorded]), options.task)
 
 
 def log_to_output() -> None:

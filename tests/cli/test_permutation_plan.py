@@ -1,6 +1,7 @@
 """The command that plans a comparison."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ def test_the_command_is_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     asked = "--metric tpr --value 0.75 --gap=-0.1 --shares 0.3,0.7 --of-rows 0.2"
     made = json_of("plan", *asked.split())
-    called = fa.plan(metric="tpr", value=0.75, gap=-0.1, shares=(0.3, 0.7), of_rows=0.2).facts
+    called = fa.plan(metric="tpr", value=0.75, gap=-0.1, shares=(0.3, 0.7), of_rows=[0.2]).facts
     assert {name: made[name] for name in called} == called
     assert made["exact"]
     assert run("plan", *asked.split(), "--output", "out")[0] == 0
@@ -24,7 +25,7 @@ def test_the_command_is_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_rows_and_gap_give_the_power_which_cannot_be_set_too() -> None:
-    asked = {"metric": "tpr", "value": 0.75, "gap": -0.05, "rows": 20000}
+    asked: dict[str, Any] = {"metric": "tpr", "value": 0.75, "gap": -0.05, "rows": 20000}
     found = fa.plan(**asked)
     assert found.facts["power"] > 0.999
     assert found.brief is not None
@@ -34,7 +35,7 @@ def test_rows_and_gap_give_the_power_which_cannot_be_set_too() -> None:
 
 
 def test_the_facts_are_printed_in_the_formats_of_the_sentence() -> None:
-    found = fa.plan(metric="tpr", value=0.75, gap=-0.05, shares=(0.3, 0.7), of_rows=0.2)
+    found = fa.plan(metric="tpr", value=0.75, gap=-0.05, shares=(0.3, 0.7), of_rows=0.2)  # type: ignore[arg-type]
     (facts,) = found.sections[0].parts
     assert facts == Facts(
         (

@@ -112,11 +112,11 @@ class Project:
         path.write_text(f"{path.read_text()}  - where: {where}\n    set: {{{what}}}\n")
 
     def method(self, name: str, resources: str, megabytes: int = 1, seconds: float = 0.0) -> None:
-        """Configure a troubled method and what its training asks Slurm for."""
+        """Configure a troubled method and what its training, a job of its own, asks Slurm for."""
         self.write(
             f"conf/method/{name}.yaml", f"kind: troubled\nname: {name}\nmegabytes: {megabytes}\nseconds: {seconds}\n"
         )
-        self.ask(f"{{rule: train, method: {name}}}", resources)
+        self.ask(f"{{rule: train, method: {name}}}", f"{resources}, seconds: 600")
 
     @property
     def environment(self) -> dict[str, str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fairness_audits.files import written
-from pipeline.jobs import STAGES, Run
+from pipeline.jobs import Run
 from pipeline.workflow import references
 
 FILE = Path(__file__).with_name("jobs.csv")
@@ -54,22 +54,29 @@ def computed() -> dict[tuple[str, ...], tuple[str, ...]]:
 
 def received(run: Run) -> Iterator[tuple[str, str, Any]]:
     """What the rules receive: the rule, the data set, the block or the study that it is for, and its values."""
-    for job in run.jobs.values():
-        names = job.output.split("/")[3:]
-        of = "/".join(names[:2]) if job.stage == "audit" else names[0].removesuffix(".npz").split("@")[0]
-        wildcards = {"scale": run.scale, **STAGES[job.stage].names(run.owners[job.output][1])}
+    for task in run.tasks.values():
+        names = task.output.split("/")[3:]
+        of = "/".join(names[:2]) if task.stage == "audit" else names[0].removesuffix(".npz").split("@")[0]
         values = {
-            "output": job.output,
-            "inputs": {option: list(paths) for option, paths in job.inputs.items()},
-            "section": json.loads(job.config),
-            "threads": job.threads,
-            "requests": [run.requested(job.stage, wildcards, attempt) for attempt in (1, 2)],
+            "output": task.output,
+            "inputs": {option: list(paths) for option, paths in task.inputs.items()},
+            "section": json.loads(task.config),
+            "threads": task.threads,
         }
-        yield job.stage, of, values
+        yield task.stage, of, values
+        requests = [run.requested_by_task(*run.owners[task.output], attempt) for attempt in (1, 2)]
+        yield f"{task.stage} requests", of, [task.output, requests]
+    for record in run.records:
+        parts = record.removesuffix(".json").split("/")[2:]
+        wildcards = dict(zip(("scale", "study", "dataset", "part"), parts, strict=True))
+        job = run.job("audit", wildcards)
+        asked = [run.requested("audit", wildcards, attempt) for attempt in (1, 2)]
+        yield "job", wildcards["study"], [record, [task.output for task in job.tasks], job.inputs, job.threads, asked]
     for study in (*run.studies, *run.sweeps):
         names_of = {"scale": run.scale, "study": study}
         rules = ("collect", "draw", "sweep", "report")
         yield "collect", study, [run.files("audit", study), run.collect(study)]
+        yield "made", study, run.made(study)
         yield "requests", study, [run.requested(rule, names_of, 2) for rule in rules]
         yield "benchmarks", study, run.benchmarks(study)
     for study in run.studies:
@@ -78,7 +85,6 @@ def received(run: Run) -> Iterator[tuple[str, str, Any]]:
         yield "artefacts", study, [run.artefacts(study), files, *options]
     for sweep in run.sweeps:
         yield "sweep", sweep, run.sweep(sweep)
-    yield "not_run", "", [f"(?!{run.unavailable}/)[^/]+", run.unavailable]
 
 
 def digest(contents: list[Any]) -> str:

@@ -11,7 +11,7 @@ from fairness_audits.files import save_json
 from fairness_audits.seeds import generators
 from fairness_audits.values import Dataset
 from pipeline import io
-from pipeline.jobs import STAGES, Run
+from pipeline.jobs import Run
 from pipeline.stages import absent, audit, prepare, train
 from pipeline.stages.report import benchmarks
 from pipeline.workflow import availability, multirun, plugins
@@ -131,14 +131,13 @@ def test_times_are_those_of_the_scale_and_of_what_belongs_to_none(tmp_path: Path
 
 
 def not_run(run: Run) -> tuple[Point, list[str]]:
-    """The first audit of a data set that cannot be had, and what its rule passes to the stage."""
+    """The first audit of a data set that cannot be had, and what its job passes to the stage."""
     point = next(p for p in run.points("robustness_bias") if not run.has_data(p))
-    names = {"scale": run.scale, **STAGES["audit"].names(point)}
-    told = json.dumps(run.not_run(names))
-    return point, [
-        *("--manifest", run.manifest(names["dataset"])),
-        *("--point", told, "--output", run.path("audit", point)),
-    ]
+    record = next(record for record, paths in run.records.items() if run.path("audit", point) in paths)
+    names = dict(zip(("scale", "study", "dataset", "part"), record.removesuffix(".json").split("/")[2:], strict=True))
+    task = next(task for task in run.job("audit", names).tasks if task.output == run.path("audit", point))
+    assert task.stage == "absent"
+    return point, ["--config", task.config, "--manifest", *task.inputs["manifest"], "--output", task.output]
 
 
 def test_an_audit_that_is_not_run_says_what_the_stages_would_have_passed_on(
@@ -147,7 +146,7 @@ def test_an_audit_that_is_not_run_says_what_the_stages_would_have_passed_on(
     monkeypatch.chdir(tmp_path)
     run = Run(scale="smoke", studies=["robustness_bias"], absent=["utkface"])
     point, arguments = not_run(run)
-    manifest, output = arguments[1], arguments[-1]
+    manifest, output = arguments[3], arguments[-1]
     save_json({"dataset": "utkface", "origin": "absent", "files": [], "reason": "get it there"}, manifest)
     absent.main(arguments)
     section = json.dumps(run.section("prepare", point))
@@ -162,7 +161,7 @@ def test_an_audit_that_is_not_run_says_what_the_stages_would_have_passed_on(
 def test_data_that_came_to_hand_are_not_called_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     _, arguments = not_run(Run(scale="smoke", studies=["robustness_bias"], absent=["utkface"]))
-    save_json({"dataset": "utkface", "origin": "official", "files": [], "reason": None}, arguments[1])
+    save_json({"dataset": "utkface", "origin": "official", "files": [], "reason": None}, arguments[3])
     with pytest.raises(SystemExit, match="utkface"):
         absent.main(arguments)
     assert not Path(arguments[-1]).exists()

@@ -133,7 +133,7 @@ def test_a_transport_map_is_made_once_and_the_audit_of_it_says_so_in_its_name(
     assert audits[0] == "results/audits/few/maps/main/d/m/a+t@source=x.npz"
     monkeypatch.setattr("pipeline.workflow.availability.needs_files", lambda _: False)
     maps = [(file,) for file in run.files("transport", "maps") * 2]
-    assert [run.jobs[path].inputs["transport"] for path in audits] == maps
+    assert [run.tasks[path].inputs["transport"] for path in audits] == maps
     assert parameters(run, "train", "d", "m")["repetitions"] == 10
     assert run.grids.kind("audit", "a+t@source=x") == "a"
 
@@ -257,7 +257,7 @@ def test_what_is_finished_of_a_run_can_be_looked_at_before_its_end(
     assert len(told["left_out"]) == len(whole.grids.declared(study)) - len(done)
     assert len(told["sections"]) == len(told["published"]) == len(done)
     # What a job is does not hang on what else is finished: nothing is made again.
-    assert some.jobs == whole.jobs
+    assert some.tasks == whole.tasks
 
 
 def record(root: Path, dataset: str, origin: str) -> Path:

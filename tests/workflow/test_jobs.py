@@ -1,6 +1,5 @@
 """What jobs are made of, in which order, and what they ask a scheduler for."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 from fairness_audits.values import Classifier
-from pipeline.jobs import QUICK, STAGES, Run, benchmark, requested
+from pipeline.jobs import QUICK, STAGES, Run, requested
 from pipeline.report import html
 from pipeline.stages import __path__ as stages
 from pipeline.stages.train import check_finite
@@ -38,19 +37,78 @@ def read(conf: Path, text: str) -> Resources:
 
 
 @pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
-def test_jobs_are_the_same_whatever_studies_are_asked_for_and_each_makes_one_file(scale: str) -> None:
+def test_tasks_are_the_same_whatever_studies_are_asked_for_and_each_makes_one_file(scale: str) -> None:
     every, one = Run(scale=scale), Run(scale=scale, studies=["permutation_tests"])
-    assert every.jobs == one.jobs
-    assert list(every.jobs) == [job.output for job in every.jobs.values()]
-    assert {path for study in every.planned for path in every.files("audit", study)} <= every.jobs.keys()
+    assert every.tasks == one.tasks
+    assert every.records == one.records
+    assert list(every.tasks) == [task.output for task in every.tasks.values()]
+    assert {path for study in every.planned for path in every.files("audit", study)} <= every.tasks.keys()
 
 
-def test_a_job_comes_after_those_that_make_what_it_reads() -> None:
+def test_a_task_comes_after_those_that_make_what_it_reads() -> None:
     made = set[str]()
-    for job in Run(scale="smoke").jobs.values():
-        needed = {path for paths in job.inputs.values() for path in paths if not path.startswith("data/raw/")}
-        assert needed <= made, job.output
-        made.add(job.output)
+    for task in Run(scale="smoke").tasks.values():
+        needed = {path for paths in task.inputs.values() for path in paths if not path.startswith("data/raw/")}
+        assert needed <= made, task.output
+        made.add(task.output)
+
+
+def names(record: str) -> dict[str, str]:
+    """The wildcards of the record of a job of audits."""
+    values = record.removesuffix(".json").split("/")[2:]
+    return dict(zip(("scale", "study", "dataset", "part"), values, strict=True))
+
+
+@pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
+def test_each_audit_is_in_one_job_which_reads_what_rules_make(scale: str) -> None:
+    run = Run(scale=scale)
+    inside = [path for paths in run.records.values() for path in paths]
+    assert len(inside) == len(set(inside))
+    assert {path for path, (stage, _) in run.owners.items() if stage == "audit"} <= set(inside)
+    for record, paths in run.records.items():
+        job = run.job("audit", names(record))
+        assert [task.output for task in job.tasks] == paths
+        assert {run.tasks[path].stage for path in job.inputs} <= {"prepare", "train", "transport"}
+        assert not set(job.inputs) & set(inside), "a job of audits reads nothing that another one makes"
+    studies = [set(run.made(study)) for study in run.planned]
+    assert sum(map(len, studies)) == len(run.records) == len(set.union(*studies))
+
+
+def test_a_study_has_few_jobs_and_long_trainings_have_their_own() -> None:
+    count = {}
+    for scale in ("smoke", "laptop"):
+        run = Run(scale=scale)
+        records = [record for study in run.studies for record in run.made(study)]
+        inside = {path for record in records for path in run.records[record]}
+        files = {path for stage in STAGES for study in run.studies for path in run.files(stage, study)}
+        count[scale] = len(records) + len(files - inside)
+    assert count["smoke"] < 95
+    assert count["laptop"] < 115
+    assert "results/models/laptop/adult/sensr.npz" not in inside
+
+
+def test_a_job_asks_for_the_most_memory_of_its_tasks_and_for_the_time_of_all() -> None:
+    run = Run(scale="laptop")
+    record = max(run.records, key=lambda one: len(run.records[one]))
+    owners = [run.owners[path] for path in run.records[record]]
+    each = [run.requested_by_task(*owner) for owner in owners]
+    asked, again = (run.requested("audit", names(record), attempt) for attempt in (1, 2))
+    assert asked["mem_mb"] == max(one["mem_mb"] for one in each)
+    assert asked["seconds"] == sum(one["seconds"] for one in each)
+    assert 60 * asked["runtime"] > 3 * asked["seconds"]
+    assert again["runtime"] == 2 * asked["runtime"]
+
+
+def test_a_deleted_file_of_a_job_is_noticed(tmp_path: Path) -> None:
+    run = Run(scale="smoke", folder=tmp_path)
+    record, paths = next(iter(run.records.items()))
+    assert not run.repaired(names(record)), "nothing was made"
+    for path in (record, *paths):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text('{"repaired": 2}')
+    assert run.repaired(names(record)) == 2
+    (tmp_path / paths[-1]).unlink()
+    assert run.repaired(names(record)) == 3, "a changed parameter runs the job again"
 
 
 def test_a_file_that_nothing_asks_for_is_refused() -> None:
@@ -61,9 +119,17 @@ def test_a_file_that_nothing_asks_for_is_refused() -> None:
 
 def test_the_first_page_comes_first_and_then_the_studies_in_their_order_each_with_its_longest_job() -> None:
     run = Run(scale="laptop")
-    priority = {path: job.priority for path, job in run.jobs.items()}
-    pages = [run.first_points, *map(run.points, run.in_order)]
-    needed = [{path for point in points for path in run.paths(point)} & priority.keys() for points in pages]
+    inside = {path for paths in run.records.values() for path in paths}
+    priority = {record: run.job("audit", names(record)).priority for record in run.records}
+    for path, (stage, point) in run.owners.items():
+        if path not in inside:
+            wildcards = {"scale": run.scale, **STAGES[stage].names(point)}
+            priority[path] = run.job(stage, wildcards).priority
+    pages = [(run.only_first(), run.in_order[0]), *((run, study) for study in run.in_order)]
+    needed = [
+        ({path for stage in STAGES for path in own.files(stage, study)} | {*own.made(study)}) & priority.keys()
+        for own, study in pages
+    ]
     earlier: set[str] = set()
     last = float("inf")
     for paths in needed:
@@ -106,22 +172,19 @@ def test_the_time_of_a_training_that_a_study_shares_is_that_of_the_first_to_ask(
 def test_without_data_nothing_is_made_of_them_and_each_audit_says_so() -> None:
     environment = {"SCALE": "laptop", "STUDY": "robustness_bias", "PIPELINE_ABSENT": "cifar100"}
     run = Run.of({}, environment)
-    assert not any("cifar100" in path for path in run.jobs)
-    runs, says_so = (re.compile(pattern + "/") for pattern in (f"(?!{run.unavailable}/)[^/]+", run.unavailable))
-    for path in run.files("audit", "robustness_bias"):
-        dataset = path.split("/")[5] + "/"
-        assert bool(runs.fullmatch(dataset)) != bool(says_so.fullmatch(dataset)) == ("cifar100" in dataset)
+    assert not any("cifar100" in path for path in run.tasks)
+    for record in run.made("robustness_bias"):
+        stages = {task.stage for task in run.job("audit", names(record)).tasks}
+        assert (stages == {"absent"}) == ("cifar100" in record)
     files = [path for stage in ("train", "prepare") for path in run.files(stage, "robustness_bias")]
     assert not any("cifar100" in path for path in files)
 
 
-def test_a_benchmark_lies_where_the_rules_put_it() -> None:
-    found = Run(scale="smoke", studies=["fliptest"]).benchmarks("fliptest")
+def test_a_benchmark_lies_where_the_tasks_put_it() -> None:
+    run = Run(scale="smoke", studies=["fliptest"])
+    found = run.benchmarks("fliptest")
     assert found["smoke/train/hiring/given"] == "results/benchmarks/smoke/train/hiring.given.tsv"
-    rules = (CONF.parent / "pipeline" / "rules" / "models.smk").read_text()
-    for stage in ("train", "transport", "audit"):
-        parts = [f"{{{part}}}" for part in STAGES[stage].parts]
-        assert f'"{benchmark("{scale}", stage, parts)}"' in rules
+    assert set(found.values()) <= {task.benchmark for task in run.tasks.values()}
 
 
 # What jobs ask a scheduler for follows from conf/resources.yaml, and a mistake in it is named.

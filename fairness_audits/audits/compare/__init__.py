@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from fairness_audits.results.result import Result
 
-DRAWS = 10_000
-
 
 @audit(one={"y": "label"}, several={"group": "group"}, python=("first", "second", "cross"))
 def compare(
@@ -30,7 +28,7 @@ def compare(
     alpha: Share = 0.05,
     seed: Size = 0,
     correct: Literal["holm", "bonferroni", "bh", "by", "none"] = "holm",
-    draws: Count = DRAWS,
+    draws: Count = 10_000,
     no_worse_than: Positive | None = None,
 ) -> Result:
     r"""Test how a metric changes between two versions of a model, in each group and in the gap between groups.

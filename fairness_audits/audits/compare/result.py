@@ -10,7 +10,6 @@ from scipy.special import ndtri
 
 from fairness_audits import texts
 from fairness_audits.arguments import Given
-from fairness_audits.audits.compare import DRAWS
 from fairness_audits.audits.compare.no_worse import Combined, of_gap, of_group, of_means, of_samples
 from fairness_audits.audits.inference import Ends, adjusted_p, least_draws
 from fairness_audits.audits.permutation.core import permutation_test
@@ -84,7 +83,7 @@ def audited(given: Given, table: tables.Table) -> Result:
     """Compare two versions on the rows of a table."""
     entries = _entries(given, table)
     if (least := _least_draws(entries, given)) > given.draws:
-        if given.draws != DRAWS:
+        if not given.is_default("draws"):
             problem = f"draws={given.draws} is too small to reject in {plural(len(entries), 'test')}"
             raise InvalidInput(problem, option="draws", remedy=f"Use at least {least} draws, or drop draws")
         given = given.but(draws=least)
