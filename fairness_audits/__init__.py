@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairness_audits import metrics
 from fairness_audits.audits.compare import compare
-from fairness_audits.audits.fliptest.settings import Settings as FlipTestSettings
+from fairness_audits.audits.fliptest import fliptest
 from fairness_audits.audits.loss_ratio.settings import Settings as LossRatioSettings
 from fairness_audits.audits.permutation.settings import Settings as PermutationSettings
 from fairness_audits.audits.plan import plan
@@ -211,73 +211,6 @@ def loss_ratio(
 
         others["reference"] = Source("reference", Columns({}, {}, X=reference).frame())
     return columns.audited("loss_ratio", "X", model, options, **others)
-
-
-@keyworded(FlipTestSettings)
-def fliptest(
-    model: Any,
-    X: ArrayLike | pd.DataFrame,
-    group: ArrayLike | str,
-    *,
-    y: ArrayLike | None = None,
-    ids: ArrayLike | None = None,
-    **settings: Any,
-) -> Result:
-    r"""Find the people whose decision differs from that of their statistical counterpart in the other group.
-
-    .. math:: F^+ = \{x : h(x) = 1, h(G(x)) = 0\},
-
-    .. math:: F^- = \{x : h(x) = 0, h(G(x)) = 1\},
-
-    where G, an optimal transport map, moves the people of the ``source`` group onto the ``target`` group.
-
-    Source: Black, Yeom and Fredrikson, "FlipTest: fairness testing via optimal transport", FAT* 2020.
-
-    Parameters
-    ----------
-    model : fitted scikit-learn model, torch.nn.Module, or function of a data frame
-        A decision, a probability or a score for each row, or scores (n, K) of the classes.
-    X : array-like or data frame (n, d)
-        The model's inputs; text columns are categories. A model of data frames gets a pandas data frame with
-        the column names of X.
-    group : array-like (n,), or the name of a column of X
-        The protected attribute.
-    y : array-like (n,), optional
-        True classes, for ``given_label`` and the accuracy.
-    ids : array-like (n,), optional
-        Names of the rows in results.
-    %(settings)s
-
-    Returns
-    -------
-    Result
-        ``to_frame("flipsets")`` has all people who flip, ``to_frame("transparency")`` the features in which they
-        differ from their counterparts.
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd
-    >>> X = pd.DataFrame({"hair": np.tile(np.linspace(0, 1, 40), 2)})
-    >>> X.loc[40:, "hair"] += 0.5
-    >>> group = ["m"] * 40 + ["f"] * 40
-    >>> model = lambda frame: frame["hair"] > 1
-    >>> result = fliptest(model, X, group, source="m", target="f", map="exact", null_draws=39)
-    >>> len(result.to_frame("flipsets"))
-    20
-    >>> result.outcome
-    'rejected'
-    """
-    from fairness_audits.inputs.columns import Columns
-
-    of_inputs = isinstance(group, str)
-    columns = Columns({"group": None if of_inputs else group, "y": y, "ids": ids}, several={}, X=X)
-    named = {
-        "features": columns.several("X"),
-        "group": columns.input("group", str(group)) if of_inputs else columns.one("group"),
-        "label": columns.one("y"),
-        "id": columns.one("ids"),
-    }
-    return columns.audited("fliptest", "X", model, {"data": "X", "predict": "", **named, **settings})
 
 
 @keyworded(RobustnessSettings)

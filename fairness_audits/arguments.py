@@ -12,7 +12,8 @@
         given = Given(some_audit, locals())
 
 ``one`` and ``several`` are the arguments with one column or with several, and the options that name these columns when
-the rows come from a file. All other keywords are options: the same word in Python (``step_size``), on the command line
+the rows come from a file. ``instead`` are the other options of files, such as a path, with the arguments that take
+their place. All other keywords are options: the same word in Python (``step_size``), on the command line
 (``--step-size``) and in a file of options. The annotation is the check (:mod:`fairness_audits.validation`).
 """
 
@@ -53,6 +54,8 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "the smallest group": ("min_group", "least"),
 }
 """Names of the same thing in different audits, in Python and in other libraries."""
+FORMER = {"bins": "scores are counted exactly now: leave it out, and round the scores of more than 20 million rows"}
+"""Options of earlier releases, with what to do instead."""
 OUTPUTS = ("output", "json", "junit", "gate")
 """Options that do not change the audit."""
 UNNAMED = "the predictions"
@@ -161,7 +164,11 @@ def documented(function: Callable[..., Any]) -> dict[str, str]:
 
 
 def audit(
-    *, one: Mapping[str, str] = EMPTY, several: Mapping[str, str] = EMPTY, python: Collection[str] = ()
+    *,
+    one: Mapping[str, str] = EMPTY,
+    several: Mapping[str, str] = EMPTY,
+    instead: Mapping[str, str] = EMPTY,
+    python: Collection[str] = (),
 ) -> Callable[[Audit], Audit]:
     """Check the keywords of a public function, show its progress, and leave the program as it was.
 
@@ -172,7 +179,7 @@ def audit(
     def decorate(function: Audit) -> Audit:
         own = Audited(function, one, several, python)
         signature = inspect.signature(function)
-        arguments = {name: argument for argument, name in own.columns.items()}
+        arguments = {**instead, **{name: argument for argument, name in own.columns.items()}}
 
         @functools.wraps(function)
         def called(*positional: Any, **named: Any) -> Any:
@@ -229,9 +236,12 @@ class Given:
             raise AttributeError(name) from error
 
     def but(self, **changes: Any) -> Given:
-        """Return these options with some changed or added."""
-        new = Given(self.audit, self.values)
-        object.__setattr__(new, "values", {**changes, **self.values, **changes})
+        """Return these options with some changed, and with others added before them."""
+        new, added = (
+            Given(self.audit, self.values),
+            {name: changes[name] for name in changes if name not in self.values},
+        )
+        object.__setattr__(new, "values", {**added, **self.values, **changes})
         return new
 
     def is_default(self, name: str) -> bool:
@@ -268,6 +278,8 @@ def counterpart(name: str, known: Collection[str]) -> tuple[str, str] | None:
 
 def similar(name: str, known: Collection[str], shown: Callable[[str], str] = str) -> str:
     """Return a suggestion for an unknown option, to end a sentence: the option with its role, or the nearest name."""
+    if name in FORMER:
+        return f" ({FORMER[name]})"
     if found := counterpart(name, known):
         return f" (for {found[0]}: {shown(found[1])!r})"
     return nearest(name, known, lambda one: repr(shown(one)))

@@ -1,6 +1,6 @@
 """The sentences of the audits: every template compiles, and uses only facts that its audit has."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -15,9 +15,12 @@ from fairness_audits.results.document import Caveat
 
 ROWS = pd.DataFrame({"sex": np.arange(400) % 2, "town": np.arange(400) // 2 % 2})
 DECISION = np.arange(400) // 4 % 2
-RUNS = {
+RUNS: dict[str, Callable[[], object]] = {
     "compare": lambda: fa.compare(
         first=DECISION, second=1 - DECISION, group=ROWS["sex"], metric="selection_rate", no_worse_than=0.1
+    ),
+    "fliptest": lambda: fa.fliptest(
+        lambda rows: rows["sex"] + rows["town"] > 1, ROWS, DECISION, source="0", target="1", map="exact", null_draws=1
     ),
     "plan": lambda: fa.plan(value=0.5, gap=0.1),
     "subgroups": lambda: fa.worst_subgroups(ROWS, prediction=DECISION, draws=19),
@@ -32,12 +35,15 @@ def templates(audit: str) -> Iterator[tuple[str, set[str]]]:
     """Yield each template and condition of an audit, with the names that it may use besides the facts."""
     content = texts.texts_of(audit)
     yield from ((content[name], set()) for name in ("sentence",) if name in content)
-    yield from ((text, set()) for part in ("headlines", "brief", "texts") for text in content.get(part, {}).values())
+    yield from (
+        (text, set()) for part in ("headlines", "brief", "tested", "texts") for text in content.get(part, {}).values()
+    )
     for one in (*content.get("inconclusive", ()), *content["caveats"].values()):
         entry: Mapping[str, str] = {"text": one} if isinstance(one, str) else one
-        yield from ((f"{{{{ {entry[name]} }}}}", set()) for name in ("when", "each", "shared") if name in entry)
-        if "text" in entry:
-            yield entry["text"], {"entry"} if "each" in entry else set()
+        own = {"entry"} if "each" in entry else set()
+        yield from ((f"{{{{ {entry[name]} }}}}", set()) for name in ("each", "shared") if name in entry)
+        yield f"{{{{ {entry.get('when', 'true')} }}}}", own
+        yield entry.get("text", ""), own
 
 
 def test_every_audit_with_texts_has_a_run() -> None:

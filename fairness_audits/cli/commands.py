@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 from fairness_audits.arguments import REQUIRED, Audited, Given, Option
-from fairness_audits.options import Output, option_fields
+from fairness_audits.options import TAKES, Output, option_fields
 from fairness_audits.texts import texts_of
 
 if TYPE_CHECKING:
@@ -55,6 +55,37 @@ SEPARATOR = Option(
     "The separator of the columns of a CSV (default: inferred from its first lines).",
 )
 CSV = (MISSING_TEXTS, SEPARATOR)
+DATA = Option("data", Path, doc="The rows to audit: CSV or Parquet.", metavar="FILE")
+FEATURES = Option(
+    "features",
+    Sequence[str],
+    (),
+    "The model's input columns, in the model's order (default: the columns that the model names; otherwise all columns "
+    "of the file without another role, such as the label, in the file's order).",
+    "A,B,C",
+)
+DROP = Option("drop", Sequence[str], (), "Columns that are not inputs of the model.", "A,B")
+TEXT = Option(
+    "text", Sequence[str], (), "Columns to read as text although they look like numbers, such as codes like 01.", "A,B"
+)
+ROWS = (DATA, FEATURES, DROP, TEXT, *CSV)
+"""A table of rows, and the columns that the model uses."""
+INCLUDE_GROUP = Option("include_group", bool, False, "The group column is also an input of the model.")
+PREDICT = Option(
+    "predict",
+    str,
+    doc=f"{TAKES}, where name is a model, a function of a data frame of the features, or a function without arguments "
+    "that returns one of these. The model returns a decision, a probability or a score for each row, or a column of "
+    "scores for each class.",
+    metavar="MODEL",
+)
+TRUST_PICKLE = Option(
+    "trust_pickle",
+    bool,
+    False,
+    "Open a pickled model or an exported program. Opening a pickle can run any code, so use this only for files from a "
+    "source that you trust.",
+)
 OUTPUT = Option("output", Path | None, None, "Folder for {files}.", "DIR")
 JSON = Option("json", Path | None, None, "File for the result as JSON.", "FILE")
 JUNIT = Option("junit", Path | None, None, "File for the outcome as JUnit XML, for continuous integration.", "FILE")
@@ -121,6 +152,7 @@ class Command:
 
 COMMANDS: Mapping[str, Command] = {
     "compare": Command("compare", "compare", (PREDICTIONS, VERSIONS, *CSV)),
+    "fliptest": Command("fliptest", "fliptest", (*ROWS, INCLUDE_GROUP, PREDICT, TRUST_PICKLE)),
     "plan": Command("plan", "plan", (), tests=False),
     "subgroups": Command("subgroups", "worst_subgroups", (PREDICTIONS, *CSV)),
 }

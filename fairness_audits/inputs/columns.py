@@ -21,8 +21,8 @@ from fairness_audits.inputs.table import Source
 from fairness_audits.messages import check_columns, enumerated, listed, reason, unlike
 from fairness_audits.results.result import Result
 from fairness_audits.tables import opened
+from fairness_audits.tables.frame import Table
 from fairness_audits.tables.groupings import Grouping, Part
-from fairness_audits.tables.table import Table
 from fairness_audits.values import Array
 
 INPUTS = "X"
@@ -109,6 +109,10 @@ class Columns:
         """Return all columns, with rows counted from 0."""
         return pd.DataFrame(self._columns)
 
+    def source(self, name: str) -> Source:
+        """Return these columns as the rows of an audit, with the ``name`` that messages use."""
+        return Source(name, self.frame(), handed=self._handed)
+
     def directions(self, values: Any) -> Array | None:
         """Return directions (m, d) in the order of the columns of X: by column for a frame, by index for a series.
 
@@ -141,7 +145,7 @@ class Columns:
         home = import_module(f"fairness_audits.audits.{audit}.result")
         settings = home.Settings(**options)
         with load_model(model, False, Computing.of(settings), wanted=home.WANTED) as loaded:
-            return home.audited(settings, Source(source, self.frame(), handed=self._handed), loaded, **others)
+            return home.audited(settings, self.source(source), loaded, **others)
 
     @contextmanager
     def opened(self, derived: Sequence[Grouping] = ()) -> Iterator[Table]:

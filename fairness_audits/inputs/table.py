@@ -228,34 +228,40 @@ def _recoded(feature: Array, code: Array) -> bool:
 
 
 def feature_names(
-    source: Source, chosen: options.Inputs, label: str | None, apart: Sequence[str], option: str, included: bool
+    source: Source,
+    features: Sequence[str],
+    drop: Sequence[str],
+    label: str | None,
+    apart: Sequence[str],
+    option: str,
+    included: bool,
 ) -> tuple[str, ...]:
-    """Return the model's input columns in order: the requested columns, or all columns without another role.
+    """Return the model's input columns in order: the requested ``features``, or all columns without another role.
 
     The columns ``apart``, named by the ``option``, are inputs only if they are requested or ``included``.
     """
     table, path = source.table, source.name
     labels = () if label is None else (label,)
-    roles = (("label", labels), (option, apart), ("features", chosen.features), ("drop", chosen.drop))
+    roles = (("label", labels), (option, apart), ("features", features), ("drop", drop))
     for named_by, names in roles:
         check_columns(table, names, named_by, path)
     if label in apart:
         problem = f"column {label!r} is both label and {option}"
         raise InvalidInput(problem, option=option_in(option), column=label, remedy="Drop one of them")
-    if not chosen.features:
-        left_out = {*labels, *chosen.drop, *(() if included else apart)}
+    if not features:
+        left_out = {*labels, *drop, *(() if included else apart)}
         every = tuple(name for name in table.columns if name not in left_out)
         if not every:
             problem = f"{path} has no column left for the features, apart from label, {option} and dropped columns"
             raise InvalidInput(problem, source=path, option="drop", remedy="Drop fewer columns")
         return every
-    if repeated := sorted({name for name in chosen.features if list(chosen.features).count(name) > 1}):
+    if repeated := sorted({name for name in features if list(features).count(name) > 1}):
         problem = f"features names {listed(repeated)} more than once"
         raise InvalidInput(problem, option="features", column=repeated[0], remedy="Name each column once")
-    if both := [name for name in chosen.features if name in {*labels, *chosen.drop}]:
+    if both := [name for name in features if name in {*labels, *drop}]:
         problem = f"features names {listed(both)}, which is also the label or in drop"
         raise InvalidInput(problem, option="features", column=both[0], remedy="Remove it from one of them")
-    return tuple(chosen.features)
+    return tuple(features)
 
 
 def numeric(source: Source, names: Sequence[str], gaps: bool = False, wanted: str = "numbers") -> Array:

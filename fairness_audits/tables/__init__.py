@@ -1,22 +1,28 @@
 """Tables of counts and arrays from rows in files, in memory or on a cluster.
 
-:func:`contingency` counts the rows in one scan with DuckDB or Spark. Both give the same counts, and therefore the same
-p-values for the same seed. :func:`predictions` and :func:`numbers` fetch the rows if counts are not enough.
+:func:`contingency` counts the rows in one scan, where they are: DuckDB or Spark opens them, and one code (``frame``)
+counts them. Both engines give the same counts, and therefore the same p-values for the same seed. :func:`predictions`
+and :func:`numbers` fetch the rows if counts are not enough.
 
 A ``source`` is a CSV or Parquet file, a glob, a folder, a list of these, or a data frame. The columns of a CSV file are
 read as text and converted to doubles, correctly rounded, when numbers are needed.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from fairness_audits.audits.permutation.outcomes import Counts
 from fairness_audits.errors import InvalidInput
 from fairness_audits.tables.levels import check_named
 from fairness_audits.tables.rows import counted, numbers, predictions
-from fairness_audits.tables.table import Request, Table, in_precision_of, reading
+from fairness_audits.tables.table import Request, in_precision_of, reading
+
+if TYPE_CHECKING:
+    from fairness_audits.tables.frame import Table
 
 __all__ = ["ENGINES", "Engine", "contingency", "numbers", "opened", "predictions"]
 
@@ -41,7 +47,7 @@ def opened(
     In CSV files, an empty cell and the ``missing`` texts (default: NA, None, nan, ...) are missing values, and
     ``separator`` names the character between columns (default: detected from the first lines).
     """
-    if isinstance(source, Table):
+    if hasattr(source, "cells"):
         yield source
     elif engine in ENGINES:
         module = import_module(f"fairness_audits.tables.{engine}_engine")
@@ -59,7 +65,6 @@ def contingency(
     prediction: str | None = None,
     score: str | None = None,
     threshold: float | None = None,
-    bins: int | None = None,
     bounds: tuple[float, float] | None = None,
     positive: str | None = None,
     against: str | None = None,
@@ -71,9 +76,8 @@ def contingency(
     """Count the rows of each group with each label and in each cell, in one scan of the rows.
 
     ``label`` and ``group`` are columns. With ``prediction``, the cells are its two values. With ``score``, the cells
-    are the decisions 1[score >= ``threshold``]; or about 2 ``bins`` bins by rank, each with at most one in ``bins`` of
-    the rows of either label (or with a single score); or, without these options, each value of the score. A threshold
-    is rounded to the precision of the column. ``bounds`` are the lowest and the highest allowed score (default: any
+    are the decisions 1[score >= ``threshold``], or without a threshold each value of the score. A threshold is rounded
+    to the precision of the column. ``bounds`` are the lowest and the highest allowed score (default: any
     finite number). ``positive`` is the label's value that counts as 1 if the values are not 0 and 1. ``against`` is a
     value of the group to compare with all others together. Groups are sorted by name, numbers by size.
 
@@ -84,7 +88,7 @@ def contingency(
     missing values, a label that does not have two classes, a single group, scores that are not numbers or out of
     bounds, and a source that cannot be read.
     """
-    outcome = reading(score, prediction, threshold, bins, bounds)
+    outcome = reading(score, prediction, threshold, bounds)
     with opened(source, engine, threads, memory) as table:
         check_named(table, {"label": label, "group": group, "score": score, "prediction": prediction})
         request = Request(group, label, in_precision_of(outcome, table.precision(outcome.column)), cells)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from fairness_audits.errors import InvalidInput
-from fairness_audits.messages import SHOWN, check_columns, check_distinct, listed
-from fairness_audits.tables import sql
-from fairness_audits.tables.levels import cells_of, of_other_type
+from fairness_audits.messages import SHOWN, check_distinct, listed
+from fairness_audits.tables.frame import ROW, Table
+from fairness_audits.tables.levels import of_other_type
 from fairness_audits.tables.source import (
     Files,
     half_in_parquet,
@@ -24,25 +24,20 @@ from fairness_audits.tables.source import (
     renamed,
     unique_names,
 )
-from fairness_audits.tables.sql import Dialect, SqlColumn
 from fairness_audits.tables.table import (
     HALF,
-    Cell,
-    Derived,
-    Faulty,
-    Place,
-    Request,
     half_columns,
     missing_texts,
     precision_of,
 )
 from fairness_audits.tables.typed import EXACT, nested, typed
-from fairness_audits.values import Array
 
 if TYPE_CHECKING:
     import duckdb
+    import narwhals.stable.v2 as nw
     import pandas as pd
 
+Done = TypeVar("Done")
 FRAME, UNTYPED = "rows_in_memory", "untyped_rows"
 WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 NUMBERS = (*WHOLE, "BOOLEAN", "FLOAT", "DOUBLE")
@@ -166,8 +161,8 @@ def plain(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str], dict[str, str]]
     return pd.DataFrame(columns, index=range(len(frame))), texts, other
 
 
-class DuckTable:
-    """DuckDB engine; :class:`fairness_audits.tables.table.Table` documents its methods.
+class DuckTable(Table):
+    """Files or a data frame, opened by DuckDB.
 
     DuckDB ignores case in names, so its columns are called c0, c1, ...; for Parquet files, DuckDB chooses the names.
     """
@@ -180,14 +175,13 @@ class DuckTable:
         separator: str | None = None,
         text_columns: Sequence[str] = (),
     ) -> None:
+        super().__init__()
         self._connection, self._missing = connection, ", ".join(map(text, missing_texts(missing)))
         self._files: Files | None = None
-        self._half: frozenset[str] = frozenset()
         self.separator, self.spaced = ",", False
         self.decimal_commas: list[str] = []
         self._headers: Mapping[str, Collection[str]] = {}
         other = dict[str, str]()
-        self.notes: dict[str, Any] = {}
         if isinstance(source, str | Path | Sequence):
             self._files = local_files(source)
             self.name = self._files.name
@@ -205,7 +199,7 @@ class DuckTable:
             if repeated := renamed(named, self._header):
                 self.notes["repeated_names"] = repeated
         else:
-            self.name = "the data frame"
+            self.name, self._size = "the data frame", len(source)
             self._header = tuple(str(column) for column in source.columns)
             check_distinct(self._header, self.name)
             self._half = half_columns(source)
@@ -217,9 +211,11 @@ class DuckTable:
             connection.execute(f"CREATE TEMP VIEW {FRAME} AS SELECT *{replaced} FROM {UNTYPED}")
         if self._files is not None and self._files.kind == "parquet":
             self._half = half_in_parquet(self._files)
-        known, kinds = self._described(self._stored())
+        source = self._opened(self._source())
+        known, kinds = source.columns, list(map(str, source.types))
         kinds = [other.get(own, kind) for own, kind in zip(known, kinds, strict=True)]
-        self.columns: tuple[str, ...] = (*self._header, *known[len(self._header) :])
+        self.columns = (*self._header, *known[len(self._header) :])
+        self._own = dict(zip(self.columns, numbered(self.columns), strict=True))
         self._known: Mapping[str, str] = dict(zip(self.columns, known, strict=True))
         self._kinds: Mapping[str, str] = dict(zip(self.columns, kinds, strict=True))
         self._cells = {own: read_as(quoted(own), kind) for own, kind in zip(known, kinds, strict=True)}
@@ -227,14 +223,17 @@ class DuckTable:
             trimmed = {own: f"ltrim({quoted(own)}, ' ')" for own in known}
             held = f"NOT IN ({self._missing})"
             self._cells = {own: f"CASE WHEN {cell} {held} THEN {cell} END" for own, cell in trimmed.items()}
-        self._types: Mapping[str, str] = dict(zip(self.columns, self._described(self._rows())[1], strict=True))
-        self.derived = dict[str, str]()
-        self._dialect = Dialect(self._named, text)
+        self._relation = self._opened(self._rows())
+        self._types: Mapping[str, str] = dict(zip(self._relation.columns, map(str, self._relation.types), strict=True))
+        self._texts = frozenset(
+            column for column, own in self._own.items() if self._types.get(own, "").startswith(TEXTS)
+        )
         if self.is_csv and self.separator != ",":
             self.decimal_commas = self._with_decimal_commas(text_columns)
             for own in map(self._known.__getitem__, self.decimal_commas):
                 self._cells[own] = f"replace({self._cells[own]}, ',', '.')"
             if self.decimal_commas:
+                self._relation = self._opened(self._rows())
                 self.notes["decimal_commas"] = {"columns": listed(self.decimal_commas, SHOWN)}
 
     @property
@@ -242,53 +241,11 @@ class DuckTable:
         """Return whether the source is CSV files."""
         return self._files is not None and self._files.kind == "csv"
 
-    def size(self) -> int:
-        return int(self._query(f"SELECT count(*) FROM {self._rows()}")[0][0])
-
-    def cells(self, request: Request) -> list[Cell]:
-        keys = sql.keys(self._dialect, request, self._column(request.outcome.column))
-        selected = ", ".join(f"{expression} AS {key}" for key, expression in keys.items())
-        counted = sql.counted(request.outcome, f"(SELECT {selected} FROM {self._rows()})")
-        return cells_of(self, request, self._query(f"{counted} LIMIT {request.cells + 1}"))
-
-    def distinct(self, columns: Sequence[str]) -> dict[str, int]:
-        counts = ", ".join(f"approx_count_distinct({self._dialect.name(column)})" for column in columns)
-        (found,) = self._query(f"SELECT {counts} FROM {self._rows()}")
-        return dict(zip(columns, found, strict=True))
-
-    def places(self, faulty: Faulty) -> list[Place]:
-        column = self._column(faulty.column)
-        condition = sql.condition(self._dialect, faulty, column)
-        if condition is None:
-            return []
-        found: list[Place] = []
-        for path in self._files.paths if self._files else (None,):
-            seen = "*" if faulty.column in self.derived else column.raw
-            numbered = f"SELECT {seen}, row_number() OVER () - 1 AS row_in_file FROM {self._rows(path)}"
-            rows = self._query(f"SELECT row_in_file, {column.raw} FROM ({numbered}) WHERE {condition} LIMIT {SHOWN}")
-            several = self._files is not None and len(self._files.paths) > 1
-            found += [Place(row, Path(path).name if path and several else None, value) for row, value in rows]
-            if len(found) >= SHOWN:
-                break
-        return found[:SHOWN]
-
     def precision(self, column: str) -> np.dtype:
         kind = self._kinds.get(column, "VARCHAR")
         single = HALF if column in self._half else np.float32
         whole = "INT" in kind or kind.endswith(",0)")
         return np.dtype(single if kind == "FLOAT" else np.int64 if whole else np.float64)
-
-    def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
-        own = numbered(columns)
-        selected = ", ".join(f"{self._dialect.name(one)} AS {name}" for one, name in zip(columns, own, strict=True))
-        frame = self._executed(f"SELECT {selected} FROM {self._rows()}").df()
-        found = {column: frame[name].to_numpy() for column, name in zip(columns, own, strict=True)}
-        return {column: values.astype(HALF) if column in self._half else values for column, values in found.items()}
-
-    def add(self, grouping: Derived) -> None:
-        check_columns(self, grouping.columns, "group", self.name)
-        self.derived[grouping.name] = grouping.sql(self._dialect, self._column)
-        self._types = {**self._types, grouping.name: "VARCHAR"}
 
     def frame(self, texts: Sequence[str] = ()) -> pd.DataFrame:
         """Return all rows of files: Parquet with its pandas types, CSV with types of TYPES, ``texts`` as text."""
@@ -297,14 +254,16 @@ class DuckTable:
         if self._files.kind == "parquet":
             found = self._parquet()
             return found.assign(**{name: found[name].map(str, na_action="ignore") for name in texts})
-        raw, kinds = [self._dialect.name(name) for name in self.columns], dict.fromkeys(self.columns, "VARCHAR")
+        raw, kinds = list(self._own.values()), dict.fromkeys(self.columns, "VARCHAR")
         counts = [f"count(*) FILTER (WHERE NOT ({of.format(one)}))" for one in raw for of in TYPES.values()]
         (others,) = self._query(f"SELECT {', '.join(counts)} FROM {self._rows()}")
         for name, strange in zip(kinds, np.reshape(others, (len(raw), len(TYPES))), strict=True):
             if name not in texts and not strange.all():
                 kinds[name] = list(TYPES)[int(strange.argmin())]
         cast = ", ".join(f"CAST({one} AS {kind})" for one, kind in zip(raw, kinds.values(), strict=True))
-        found = self._executed(f"SELECT {cast} FROM {self._rows()}").df().set_axis(list(kinds), axis="columns")
+        found = self._done(self._connection.sql(f"SELECT {cast} FROM {self._rows()}").df).set_axis(
+            list(kinds), axis="columns"
+        )
         for name, kind in kinds.items():
             if kind == "VARCHAR":
                 # Before pandas 3, astype turns a missing text into "None".
@@ -332,7 +291,7 @@ class DuckTable:
             return []
         counts = [
             f"count(*) FILTER (WHERE {condition})"
-            for raw in map(self._dialect.name, names)
+            for raw in map(self._own.__getitem__, names)
             for condition in (
                 f"NOT regexp_full_match({raw}, '{PLAIN}|{WITH_COMMA}')",
                 f"regexp_full_match({raw}, '{WITH_COMMA}')",
@@ -346,15 +305,7 @@ class DuckTable:
             return []
         return [name for name, is_number in zip(names, numbers, strict=True) if is_number]
 
-    def _column(self, column: str) -> SqlColumn:
-        raw = self._dialect.name(column)
-        cast = "TRY_CAST" if self._types[column].startswith(TEXTS) else "CAST"
-        return SqlColumn(raw, f"{cast}({raw} AS DOUBLE)", self.precision(column))
-
-    def _named(self, column: str) -> str:
-        """Return the expression of a column. Raises InvalidInput if some rows or all have no usable value."""
-        if column in self.derived:
-            return self.derived[column]
+    def _check_usable(self, column: str) -> None:
         own = self._known[column]
         if self._cells[own] is None:
             raise of_other_type(self, column, self._kinds[column])
@@ -363,20 +314,39 @@ class DuckTable:
             raise InvalidInput(
                 problem, source=without[0], column=column, remedy="Add the column, or leave the file out"
             )
-        return quoted(own)
+
+    def _stored(self) -> duckdb.DuckDBPyRelation:
+        return self._relation
+
+    def _numbered(self) -> Iterator[tuple[str | None, duckdb.DuckDBPyRelation]]:
+        paths = self._files.paths if self._files else (None,)
+        for path in paths:
+            rows = self._opened(f"(SELECT *, row_number() OVER () - 1 AS {ROW} FROM {self._rows(path)})")
+            yield (Path(path).name if path and len(paths) > 1 else None), rows
+
+    def _fetched(self, found: nw.LazyFrame[Any], most: int) -> list[tuple[Any, ...]]:
+        rows: duckdb.DuckDBPyRelation = found.to_native()
+        few = self._size is not None and self._size <= most
+        return self._done(lambda: (rows if few else rows.limit(most)).fetchall())
+
+    def _pandas(self, found: nw.LazyFrame[Any]) -> pd.DataFrame:
+        rows: pd.DataFrame = self._done(found.to_native().df)
+        return rows
 
     def _rows(self, path: str | None = None) -> str:
         """Return the table expression of the source, or of one of its files, with columns of numbers and of text."""
         cells = {own: cell for own, cell in self._cells.items() if cell is not None}
+        names = dict(zip(self._known.values(), self._own.values(), strict=True))
         if path is not None and path in self._headers:
             # Alone, a file may have other types, and it may lack columns.
-            types = {self._known[column]: kind for column, kind in self._types.items()}
             held = self._headers[path]
-            cells = {own: f"CAST({cell} AS {types[own]})" for own, cell in cells.items() if own.lower() in held}
-        changed = ", ".join(f"{cell} AS {quoted(own)}" for own, cell in cells.items() if cell != quoted(own))
-        return f"(SELECT * REPLACE ({changed}) FROM {self._stored(path)})" if changed else self._stored(path)
+            cells = {
+                own: f"CAST({cell} AS {self._types[names[own]]})" for own, cell in cells.items() if own.lower() in held
+            }
+        selected = ", ".join(f"{cell} AS {names[own]}" for own, cell in cells.items()) or "NULL AS nothing"
+        return f"(SELECT {selected} FROM {self._source(path)})"
 
-    def _stored(self, path: str | None = None) -> str:
+    def _source(self, path: str | None = None) -> str:
         """Return the table expression of the stored columns."""
         if self._files is None:
             return FRAME
@@ -390,22 +360,20 @@ class DuckTable:
             f"escape = '\"', columns = {{{columns}}}, nullstr = [{self._missing}])"
         )
 
-    def _described(self, rows: str) -> tuple[list[str], list[str]]:
-        """Return DuckDB's names and types of the columns of a table expression."""
-        found = self._query(f"DESCRIBE SELECT * FROM {rows}")
-        return [name for name, *_ in found], [kind for _, kind, *_ in found]
-
     def _query(self, statement: str) -> list[tuple[Any, ...]]:
-        return self._executed(statement).fetchall()
+        return self._done(lambda: self._connection.execute(statement).fetchall())
 
-    def _executed(self, statement: str) -> duckdb.DuckDBPyConnection:
+    def _opened(self, rows: str) -> duckdb.DuckDBPyRelation:
+        return self._done(lambda: self._connection.sql(f"SELECT * FROM {rows}"))
+
+    def _done(self, work: Callable[[], Done]) -> Done:
         import duckdb
 
         try:
-            return self._connection.execute(statement)
+            return work()
         except duckdb.OutOfMemoryException as error:
             problem = f"{self.name} needs more memory than the limit ({error_text(error)})"
-            remedy = "Raise the limit, or count fewer distinct scores with bins or a threshold"
+            remedy = "Raise the limit, round the scores, or use a threshold"
             raise InvalidInput(problem, source=self.name, option="memory", remedy=remedy) from error
         except (duckdb.IOException, duckdb.InvalidInputException, duckdb.ConversionException) as error:
             problem = f"{self.name} cannot be read ({error_text(error)})"

@@ -1,16 +1,26 @@
 """Groups derived from columns: ``sex*race`` crosses columns, ``age>=40`` cuts numbers, ``sex*age>=40`` does both."""
 
+from __future__ import annotations
+
+import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from fairness_audits.audits.permutation.outcomes import in_precision
 from fairness_audits.errors import InvalidInput
-from fairness_audits.tables.sql import Dialect, SqlColumn
+from fairness_audits.tables.levels import level_name
 from fairness_audits.tables.typed import number_of
+
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
+
+    from fairness_audits.tables.expressions import Column
 
 CROSS, BETWEEN = "*", " & "
 RELATION = re.compile(r"\s*(>=|<=|>|<)\s*")
+RELATIONS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 OPPOSITE = {">=": "<", "<": ">=", "<=": ">", ">": "<="}
 
 
@@ -27,19 +37,24 @@ class Part:
         """Return whether a cut is at a number."""
         return not self.relation or number_of(self.at) is not None
 
-    def sql(self, dialect: Dialect, found: SqlColumn) -> str:
-        """Return the SQL of each row's group name, NULL if the value is missing or a value to cut is not a number.
+    def key(self, found: Column) -> nw.Expr:
+        """Return the value of each row, or the side of the cut: null if it is missing or not a number.
 
         Numbers are cut in the precision of the column.
         """
         if not self.relation:
-            return _level(dialect, found)
-        at = float(in_precision(float(self.at), found.precision))
-        names = [dialect.text(f"{self.column} {sign} {self.at}") for sign in (self.relation, OPPOSITE[self.relation])]
-        return (
-            f"CASE WHEN {found.number} IS NULL OR isnan({found.number}) THEN NULL "
-            f"WHEN {found.number} {self.relation} {dialect.double(at)} THEN {names[0]} ELSE {names[1]} END"
-        )
+            return found.raw
+        import narwhals.stable.v2 as nw
+
+        side = RELATIONS[self.relation](found.number, float(in_precision(float(self.at), found.precision)))
+        return nw.when(~(found.number.is_null() | found.number.is_nan())).then(side)
+
+    def level(self, value: Any) -> str:
+        """Return the name of a value of the key; a name that contains ``&`` is quoted."""
+        if self.relation:
+            return f"{self.column} {self.relation if value else OPPOSITE[self.relation]} {self.at}"
+        name = level_name(value)
+        return '"' + name.replace('"', '""') + '"' if "&" in name else name
 
 
 @dataclass(frozen=True)
@@ -54,10 +69,13 @@ class Grouping:
         """Return the source columns."""
         return tuple(part.column for part in self.parts)
 
-    def sql(self, dialect: Dialect, column: Callable[[str], SqlColumn]) -> str:
-        """Return the column's SQL expression."""
-        between = f" || {dialect.text(BETWEEN)} || "
-        return f"({between.join(part.sql(dialect, column(part.column)) for part in self.parts)})"
+    def keys(self, column: Callable[[str], Column]) -> list[nw.Expr]:
+        """Return the expressions whose values make up the levels; ``column`` looks up source columns by name."""
+        return [part.key(column(part.column)) for part in self.parts]
+
+    def level(self, values: Sequence[Any]) -> Any:
+        """Return the level of values of the keys."""
+        return BETWEEN.join(part.level(value) for part, value in zip(self.parts, values, strict=True))
 
 
 @dataclass(frozen=True)
@@ -66,9 +84,15 @@ class Constant(Grouping):
 
     parts: tuple[Part, ...] = ()
 
-    def sql(self, dialect: Dialect, column: Callable[[str], SqlColumn]) -> str:
-        """Return the SQL of 0."""
-        return "CAST(0 AS BIGINT)"
+    def keys(self, column: Callable[[str], Column]) -> list[nw.Expr]:
+        """Return 0."""
+        import narwhals.stable.v2 as nw
+
+        return [nw.lit(0)]
+
+    def level(self, values: Sequence[Any]) -> Any:
+        """Return 0."""
+        return 0
 
 
 def grouping(text: str, columns: Sequence[str]) -> Grouping | None:
@@ -97,20 +121,6 @@ def _parts(text: str, columns: Sequence[str]) -> Iterator[Part]:
             raise InvalidInput(problem, option="group", column=part.column, remedy="Use a number")
         yield part
         pieces = pieces[stop:]
-
-
-def _level(dialect: Dialect, found: SqlColumn) -> str:
-    """Return the SQL of a value's :func:`fairness_audits.tables.levels.level_name`, in quotes if it contains ``&``."""
-    text = f"CAST({found.raw} AS STRING)"
-    # The engines differ in how they write what a pattern has found, but not in how they write nothing.
-    whole, decimals = dialect.text("^-?([1-9][0-9]*|0)[.]0+$"), dialect.text("[.]0+$")
-    rest, shorter = f"regexp_replace({text}, {whole}, '')", f"regexp_replace({text}, {decimals}, '')"
-    text = f"CASE WHEN {rest} = '' THEN {shorter} ELSE {text} END"
-    text = f"CASE {text} WHEN '-0' THEN '0' ELSE {text} END"
-    text = f"CASE lower({text}) WHEN 'true' THEN 'True' WHEN 'false' THEN 'False' ELSE {text} END"
-    quote = dialect.text('"')
-    quoted = f"{quote} || replace({text}, {quote}, {quote} || {quote}) || {quote}"
-    return f"CASE WHEN {text} LIKE '%&%' THEN {quoted} ELSE {text} END"
 
 
 def _part(text: str, columns: Sequence[str]) -> Part:

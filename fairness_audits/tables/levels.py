@@ -3,28 +3,25 @@
 Errors name the column, the number of faulty rows, the first of these rows, and the remedy.
 """
 
+from __future__ import annotations
+
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
+
+import numpy as np
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import SHOWN, advised, check_columns, has_column, listed, option_in, unlike
 from fairness_audits.tables.table import (
     DISTINGUISHED,
-    FAULTS,
-    Bins,
-    Cell,
-    Decision,
     Fault,
     Faulty,
     Place,
     Placed,
-    Request,
     Score,
-    Table,
-    as_written,
 )
 from fairness_audits.tables.typed import number_of
 
@@ -286,38 +283,11 @@ def where(places: Sequence[Place], count: int, total: int, values: bool) -> str:
     return f"{text}, counted from 0: {', '.join(shown)}{more}"
 
 
-def cells_of(table: Table, request: Request, found: Sequence[Sequence[Any]]) -> list[Cell]:
-    """Return the cells that a scan ``found``. Raises InvalidInput if the table of counts has too many cells."""
-    if len(found) > request.cells:
-        counts = table.distinct(request.columns).items()
-        each = ", ".join(f"{name!r} about {count:,}" for name, count in counts if count > 1)
-        problem = f"{table.name}: the table of counts has more than {request.cells:,} cells. Distinct values: {each}"
-        remedy = "Count scores in bins, use a threshold, or cut numeric groups into ranges"
-        raise InvalidInput(problem, source=table.name, remedy=remedy)
-    of_group, of_label = _as_level(table, request.group), _as_level(table, request.label)
-    if isinstance(request.outcome, Bins):
-        rows = ((*row[:3], tuple(row[3:-3]), *row[-3:]) for row in found)
-        return [
-            Cell(of_group(group), of_label(label), FAULTS[f], bin_, n, low, high)
-            for group, label, f, bin_, low, high, n in rows
-        ]
-    decided = isinstance(request.outcome, Decision)
-    of_value = _as_level(table, request.outcome.column) if decided else lambda score: score
-    return [Cell(of_group(a), of_label(b), FAULTS[f], of_value(value), n) for a, b, f, value, n in found]
-
-
-def _as_level(table: Table, column: str) -> Callable[[Any], Any]:
-    """Return a function that converts a column's values to their levels, which print as the column's numbers."""
-    precision = table.precision(column)
-    return lambda value: float(as_written(value, precision)) if isinstance(value, float) else value
-
-
 def _short(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def is_missing(value: Any) -> bool:
     """Return True for NULL, NaN, NaT and pandas' NA."""
-    return (
-        value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
-    )
+    nothing = value is None or type(value).__name__ in ("NAType", "NaTType")
+    return nothing or (isinstance(value, float | np.floating) and bool(np.isnan(value)))

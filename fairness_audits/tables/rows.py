@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,14 +16,11 @@ from fairness_audits.tables import levels
 from fairness_audits.tables.levels import group_names, in_order, label_classes, prediction_classes
 from fairness_audits.tables.table import (
     FAULTS,
-    Bins,
-    Cell,
     Decision,
     Fault,
     Placed,
     Request,
     Score,
-    Table,
     Threshold,
     as_written,
     in_precision_of,
@@ -35,6 +31,8 @@ from fairness_audits.values import Array
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from fairness_audits.tables.frame import Table
 
 
 VALUES = 200_000_000
@@ -62,8 +60,7 @@ def counted(table: Table, request: Request, positive: str | None, against: str |
     elif isinstance(request.outcome, Threshold):
         made = {0: 0, 1: 1}
     else:
-        bounds = _bounds(request, cells)
-        made = {outcome: k for k, outcome in enumerate(bounds)}
+        made = {score: k for k, score in enumerate(sorted(by_outcome))}
     groups = group_order(names, against)
     code = {name: g for g, name in enumerate(groups)}
     decided = isinstance(request.outcome, Decision | Threshold)
@@ -72,7 +69,7 @@ def counted(table: Table, request: Request, positive: str | None, against: str |
         summed[code[names[cell.group]], labels[cell.label], made[cell.outcome]] += cell.count
     if decided:
         return Counts.of_decisions(summed, groups)
-    return Counts(summed, groups, *np.array(list(bounds.values()), dtype=np.float64).T)
+    return Counts(summed, groups, np.array(list(made), dtype=np.float64))
 
 
 def group_order(names: Mapping[Any, str], against: str | None) -> tuple[str, ...]:
@@ -86,17 +83,6 @@ def tally(pairs: Iterable[tuple[Any, int]]) -> dict[Any, int]:
     for value, count in pairs:
         total[None if levels.is_missing(value) else value] += count
     return dict(total)
-
-
-def _bounds(request: Request, cells: Sequence[Cell]) -> dict[Any, tuple[float, float]]:
-    """Return the lowest and the highest score of each cell of the table, in ascending order."""
-    if not isinstance(request.outcome, Bins):
-        return {score: (score, score) for score in sorted({cell.outcome for cell in cells})}
-    found: dict[Any, tuple[float, float]] = {}
-    for cell in cells:
-        low, high = found.get(cell.outcome, (math.inf, -math.inf))
-        found[cell.outcome] = min(low, cell.lower), max(high, cell.upper)
-    return dict(sorted(found.items(), key=itemgetter(1)))
 
 
 def predictions(
@@ -205,9 +191,7 @@ def _fetched(table: Table, roles: Mapping[str, str | None], values: int) -> pd.D
             f"{table.name}: {rows:,} rows of {len(columns)} columns are {rows * len(columns):,} values, more than "
             f"the {values:,} that fit the limit for memory",
             source=table.name,
-            remedy=(
-                "Use predictions, a threshold or bins, for which counts are enough. Otherwise, audit a random sample"
-            ),
+            remedy=("Use predictions or a threshold, for which counts are enough. Otherwise, audit a random sample"),
         )
     return pd.DataFrame(table.arrays(columns))
 

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from fairness_audits.errors import InvalidInput
-from fairness_audits.messages import SHOWN, check_columns, not_installed
-from fairness_audits.tables import sql
-from fairness_audits.tables.levels import cells_of, of_other_type
+from fairness_audits.messages import not_installed
+from fairness_audits.tables.frame import ROW, Table
+from fairness_audits.tables.levels import of_other_type
 from fairness_audits.tables.source import CSV, layout_of, renamed, unique_names
-from fairness_audits.tables.sql import Dialect, SqlColumn
-from fairness_audits.tables.table import HALF, Cell, Derived, Faulty, Place, Request, half_columns, missing_texts
-from fairness_audits.values import Array
+from fairness_audits.tables.table import HALF, half_columns, missing_texts
 
 if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
+    import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
 NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "boolean")
@@ -135,8 +135,8 @@ def _message_of(error: Exception) -> str:
     return (causes[-1] if causes else lines[0]).rstrip(". ")
 
 
-class SparkTable:
-    """Spark engine; :class:`fairness_audits.tables.table.Table` documents its methods."""
+class SparkTable(Table):
+    """Files or a data frame, opened by Spark."""
 
     def __init__(
         self,
@@ -147,11 +147,9 @@ class SparkTable:
     ) -> None:
         from pyspark.sql import functions
 
+        super().__init__()
         self._session, self._missing = session, missing_texts(missing)
-        self._texts: tuple[str, ...] = ()
-        self._half: frozenset[str] = frozenset()
-        self.derived = dict[str, str]()
-        self.notes: dict[str, Any] = {}
+        self._is_csv = False
         self._from_files = isinstance(source, str | Path | list | tuple)
         self.name = "the data frame"
         if self._from_files:
@@ -173,59 +171,49 @@ class SparkTable:
             texts = {column: functions.regexp_replace(cell, " 00:00:00$", "") for column, cell in texts.items()}
             self._plain = self._plain.withColumns(texts)
         self._types = dict(self._plain.dtypes)
-        self._dialect = Dialect(self._named, text)
         self.columns = tuple(self._types)
-        self._rows = self._without_missing_texts(self._plain)
-
-    def size(self) -> int:
-        return int(self._done(self._rows.count))
-
-    def cells(self, request: Request) -> list[Cell]:
-        keys = sql.keys(self._dialect, request, self._column(request.outcome.column))
-        selected = self._rows.selectExpr(*(f"{expression} AS {key}" for key, expression in keys.items()))
-        counted = f"{sql.counted(request.outcome, '{selected}')} LIMIT {request.cells + 1}"
-        return cells_of(self, request, self._done(lambda: self._session.sql(counted, selected=selected).collect()))
-
-    def distinct(self, columns: Sequence[str]) -> dict[str, int]:
-        counts = (f"approx_count_distinct({self._named(column)})" for column in columns)
-        (found,) = self._done(self._rows.selectExpr(*counts).collect)
-        return dict(zip(columns, found, strict=True))
-
-    def places(self, faulty: Faulty) -> list[Place]:
-        """Return the first faulty rows; rows of a data frame have no numbers."""
-        column = self._column(faulty.column)
-        condition = sql.condition(self._dialect, faulty, column)
-        if condition is None:
-            return []
-        if not self._from_files:
-            found = self._done(self._rows.where(condition).selectExpr(column.raw).limit(SHOWN).collect)
-            return [Place(None, None, value) for (value,) in found]
-        rows = self._placed().where(condition).orderBy(*PLACE).selectExpr(*PLACE, column.raw).limit(SHOWN)
-        before = self._rows_before_blocks()
-        several = len({file for file, _ in before}) > 1
-        return [
-            Place(before[file, block] + row, file.rpartition("/")[2] if several else None, value)
-            for file, block, row, value in self._done(rows.collect)
-        ]
+        self._own = {column: f"c{place}" for place, column in enumerate(self.columns)}
+        self._texts = frozenset(column for column, kind in self._types.items() if kind == "string")
 
     def precision(self, column: str) -> np.dtype:
-        kind = self._types[column]
+        kind = self._types.get(column, "string")
         single = HALF if column in self._half else np.float32
         return np.dtype(single if kind == "float" else np.int64 if kind.endswith("int") else np.float64)
 
-    def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
-        """Return columns in the order of the rows (for a data frame, in Spark's order): numbers, text as objects."""
-        rows = self._placed().orderBy(*PLACE) if self._from_files else self._rows
-        with _without_its_warnings():
-            frame: Any = self._done(rows.selectExpr(*map(self._named, columns)).toPandas)
-        found = {column: frame[column].to_numpy() for column in columns}
-        return {column: values.astype(HALF) if column in self._half else values for column, values in found.items()}
+    def _check_usable(self, column: str) -> None:
+        if column in self._other:
+            raise of_other_type(self, column, self._other[column])
 
-    def add(self, grouping: Derived) -> None:
-        check_columns(self, grouping.columns, "group", self.name)
-        self.derived[grouping.name] = grouping.sql(self._dialect, self._column)
-        self._rows = self._without_missing_texts(self._plain)
-        self._types[grouping.name] = "string"
+    def _stored(self) -> DataFrame:
+        """Return the rows with NULL for the missing texts of CSV files."""
+        cells, missing = {own: name(column) for column, own in self._own.items()}, ", ".join(map(text, self._missing))
+        if self._is_csv:
+            cells = {own: f"CASE WHEN {cell} IN ({missing}) THEN NULL ELSE {cell} END" for own, cell in cells.items()}
+        if self._from_files:
+            cells |= PLACE
+        return self._plain.selectExpr(*(f"{cell} AS {own}" for own, cell in cells.items()))
+
+    def _in_order(self) -> DataFrame:
+        return self._stored().orderBy(*PLACE) if self._from_files else self._stored()
+
+    def _numbered(self) -> Iterator[tuple[str | None, DataFrame]]:
+        rows, (file, block, row) = self._stored(), PLACE
+        if not self._from_files:
+            yield None, rows.selectExpr("*", f"CAST(NULL AS BIGINT) AS {ROW}")
+            return
+        number = f"row_number() OVER (PARTITION BY {file} ORDER BY {block}, {row}) - 1 AS {ROW}"
+        paths = [path for (path,) in self._done(rows.select(file).distinct().orderBy(file).collect)]
+        for path in paths:
+            own = rows.where(f"{file} = {text(path)}").selectExpr("*", number)
+            yield (path.rpartition("/")[2] if len(paths) > 1 else None), own
+
+    def _fetched(self, found: nw.LazyFrame[Any], most: int) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in self._done(lambda: found.to_native().take(most))]
+
+    def _pandas(self, found: nw.LazyFrame[Any]) -> pd.DataFrame:
+        with _without_its_warnings():
+            rows: pd.DataFrame = self._done(found.to_native().toPandas)
+        return rows
 
     def _read(self, paths: list[str], separator: str | None) -> DataFrame:
         reader = self._session.read
@@ -250,45 +238,8 @@ class SparkTable:
                 )
                 raise InvalidInput(problem, source=self.name, column=repeated[0]["name"], remedy="Rename them")
             plain, self.notes["repeated_names"] = plain.toDF(*own), repeated
-        self._texts = tuple(plain.columns)
+        self._is_csv = True
         return plain
-
-    def _without_missing_texts(self, rows: DataFrame) -> DataFrame:
-        """Replace the missing texts by NULL in columns read from CSV, and add the derived columns."""
-        missing = ", ".join(text(value) for value in self._missing)
-        texts = (name(column) for column in self._texts)
-        cleaned = [f"CASE WHEN {column} IN ({missing}) THEN NULL ELSE {column} END AS {column}" for column in texts]
-        others = [name(column) for column in rows.columns if column not in self._texts]
-        made = [f"{expression} AS {name(column)}" for column, expression in self.derived.items()]
-        found = rows.selectExpr(*cleaned, *others) if self._texts else rows
-        return found.selectExpr("*", *made) if made else found
-
-    def _placed(self) -> DataFrame:
-        return self._without_missing_texts(
-            self._plain.selectExpr("*", *(f"{expression} AS {column}" for column, expression in PLACE.items()))
-        )
-
-    def _rows_before_blocks(self) -> dict[tuple[str, int], int]:
-        """Return, by file and block, the offset from a row's id to its number in the file."""
-        file, block, row = PLACE
-        grouped = self._placed().groupBy(file, block).agg({row: "min", "*": "count"}).orderBy(file, block)
-        before: dict[tuple[str, int], int] = {}
-        counted: dict[str, int] = {}
-        for record in self._done(grouped.collect):
-            start = counted.setdefault(record[file], 0)
-            before[record[file], record[block]] = start - record[f"min({row})"]
-            counted[record[file]] += record["count(1)"]
-        return before
-
-    def _column(self, column: str) -> SqlColumn:
-        raw, cast = self._named(column), "TRY_CAST" if self._types[column] == "string" else "CAST"
-        return SqlColumn(raw, f"{cast}({raw} AS DOUBLE)", self.precision(column))
-
-    def _named(self, column: str) -> str:
-        """Return a column's quoted name. Raises InvalidInput for a column of a nested or binary type."""
-        if column in self._other:
-            raise of_other_type(self, column, self._other[column])
-        return name(column)
 
     def _done(self, work: Callable[[], Result]) -> Result:
         from py4j.protocol import Py4JError

@@ -1,14 +1,14 @@
 """Interface of an engine, which counts rows, finds faulty rows and fetches rows, and the types of its requests.
 
-A reading turns a model's output into a cell of a table: a decision, or a thresholded, binned or plain score.
+A reading turns a model's output into a cell of a table: a decision, or a thresholded or plain score.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -43,18 +43,6 @@ class Threshold(Score):
     threshold: float = 0.5
 
 
-@dataclass(frozen=True)
-class Bins(Score):
-    """Reading of scores in bins by rank.
-
-    The rows of each label are ranked and cut into ``number`` bins of equal counts. Two scores are in the same cell if
-    they begin and end in the same bins of both labels. A cell therefore has at most one in ``number`` of the rows of
-    each label, or a single score.
-    """
-
-    number: int = 100
-
-
 Reading = Decision | Score
 
 
@@ -62,7 +50,6 @@ def reading(
     score: str | None,
     prediction: str | None,
     threshold: float | None,
-    bins: int | None,
     bounds: tuple[float, float] | None,
 ) -> Reading:
     """Return the reading that these arguments describe. Raises InvalidInput if they contradict each other."""
@@ -71,16 +58,11 @@ def reading(
         problem = f"expected a score or a prediction column, found {found}"
         raise InvalidInput(problem, option="score", remedy="Name one of them")
     if prediction is not None:
-        if threshold is not None or bins is not None:
-            problem = f"a threshold and bins need scores, but {prediction!r} holds predictions"
-            raise InvalidInput(
-                problem, option="bins" if threshold is None else "threshold", column=prediction, remedy="Drop them"
-            )
+        if threshold is not None:
+            problem = f"a threshold needs scores, but {prediction!r} holds predictions"
+            raise InvalidInput(problem, option="threshold", column=prediction, remedy="Drop it")
         return Decision(prediction)
     assert score is not None
-    if threshold is not None and bins is not None:
-        problem = "expected a threshold or bins, found both"
-        raise InvalidInput(problem, option="bins", remedy="Use a threshold for decisions, or bins for scores")
     low, high = bounds or (-math.inf, math.inf)
     if not low < high:
         problem = f"expected the scores' lower bound below the upper one, found {low:g} and {high:g}"
@@ -89,11 +71,7 @@ def reading(
         if not math.isfinite(threshold):
             raise InvalidInput(f"expected a finite threshold, found {threshold}", option="threshold")
         return Threshold(score, low, high, threshold)
-    if bins is None:
-        return Score(score, low, high)
-    if bins < 2:
-        raise InvalidInput(f"expected at least 2 bins, found {bins}", option="bins")
-    return Bins(score, low, high, bins)
+    return Score(score, low, high)
 
 
 MISSING_TEXTS = (
@@ -157,8 +135,8 @@ FAULTS: tuple[Fault, ...] = ("none", "missing", "text", "outside")
 class Cell:
     """The ``count`` of rows with these values of group and label, and this reading of the outcome.
 
-    ``outcome`` is the raw value of a decision, 0 or 1 by a threshold, a score, or the identifier of a bin whose lowest
-    and highest scores are ``lower`` and ``upper``. It has no meaning if there is a ``fault``.
+    ``outcome`` is the raw value of a decision, 0 or 1 by a threshold, or a score. It has no meaning if there is a
+    ``fault``.
     """
 
     group: Any
@@ -166,8 +144,6 @@ class Cell:
     fault: Fault
     outcome: Any
     count: int
-    lower: float = math.nan
-    upper: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -205,21 +181,6 @@ class Request:
         return self.group, self.label, self.outcome.column
 
 
-class Derived(Protocol):
-    """A column that is derived from others by an SQL expression."""
-
-    @property
-    def name(self) -> str:
-        """Return the name of the column."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Return the source columns."""
-
-    def sql(self, dialect: Any, column: Any) -> str:
-        """Return the expression in a dialect; ``column`` looks up source columns by name."""
-
-
 class Placed(Protocol):
     """The part of a table that error messages use: its name, its columns, and the positions of faulty rows."""
 
@@ -233,34 +194,3 @@ class Placed(Protocol):
 
     def places(self, faulty: Faulty) -> list[Place]:
         """Return the first faulty rows."""
-
-
-@runtime_checkable
-class Table(Placed, Protocol):
-    """Rows of a source. Every method raises InvalidInput if a file cannot be read."""
-
-    @property
-    def derived(self) -> Collection[str]:
-        """Return the names of the derived columns, which are not among the ``columns``."""
-
-    @property
-    def notes(self) -> dict[str, Any]:
-        """Return notes on how the rows were read: the quantities of each caveat by its name."""
-
-    def size(self) -> int:
-        """Return the number of rows."""
-
-    def cells(self, request: Request) -> list[Cell]:
-        """Count the rows in one scan. Raises InvalidInput if there are too many cells."""
-
-    def distinct(self, columns: Sequence[str]) -> dict[str, int]:
-        """Return the approximate number of distinct values of each column."""
-
-    def precision(self, column: str) -> np.dtype:
-        """Return the type in which a column's numbers are compared: a floating-point type, or int64 for integers."""
-
-    def add(self, grouping: Derived) -> None:
-        """Add a derived column."""
-
-    def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
-        """Return columns in the order of the rows: numbers unchanged, text as objects (None if missing)."""

@@ -10,11 +10,13 @@
       small: {when: too_small, text: "{{ too_small | n }} subgroups are not tested."}
       noisy: {each: noisy_directions, text: "{{ noise | g }} % of the direction of {{ attribute }} is noise."}
       reading: {shared: notes}                   # those of shared.yaml under this name that the fact `notes` has
-    brief: {question: ..., people: ..., found: ..., rejected: ..., not rejected: ..., limits: ...}
+    brief: {question: ..., people: ..., found: ..., rejected: ..., not rejected: ..., besides: ..., limits: ...}
+    tested: {rows: ...}                        # the section on what was tested, without empty lines
     texts: {caption: ...}                                                  # other texts, by name
 
-``when`` is a Jinja expression of the facts. ``each`` names a list of facts; its text is rendered with each entry. A
-text is one paragraph: line ends and several spaces become one space. A fact that a template lacks is an error.
+``when`` is a Jinja expression of the facts. ``each`` names a list of facts; the condition and the text are rendered
+with each entry. ``besides`` follows the certainty of every outcome. A text is one paragraph: line ends and several
+spaces become one space. A fact that a template lacks is an error.
 """
 
 from __future__ import annotations
@@ -26,9 +28,10 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined, Template
 
+from fairness_audits.arguments import Given
 from fairness_audits.messages import SHOWN, listed
 from fairness_audits.results import formats
-from fairness_audits.results.document import Brief, Caveat, Outcome, Verdict
+from fairness_audits.results.document import Brief, Caveat, Facts, Outcome, Section, Verdict
 
 INCONCLUSIVE = "INCONCLUSIVE"
 ENVIRONMENT = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -44,7 +47,7 @@ ENVIRONMENT.filters |= {
     "listed": listed,
     "repr": repr,
 }
-ENVIRONMENT.globals["SHOWN"] = SHOWN
+ENVIRONMENT.globals |= {"SHOWN": SHOWN, "fixed": formats.fixed}
 
 
 @cache
@@ -83,6 +86,18 @@ def named(audit: str, name: str, facts: Mapping[str, Any]) -> str:
     return rendered(texts_of(audit)["texts"][name], facts)
 
 
+def tested(audit: str, facts: Mapping[str, Any], given: Given) -> Section:
+    """Return the section on what was tested: its lines, and the options that differ from their defaults."""
+    lines = [(name, rendered(text, facts)) for name, text in texts_of(audit)["tested"].items()]
+    options = "; ".join(f"{name.replace('_', ' ')} {_option_text(value)}".rstrip() for name, value in given.changed)
+    return Section("What was tested", (Facts((*((name, text) for name, text in lines if text), ("options", options))),))
+
+
+def _option_text(value: Any) -> str:
+    """Return an option's value as text; a flag needs none."""
+    return "" if value is True else listed(value, SHOWN) if isinstance(value, list) else str(value)
+
+
 def caveats(audit: str, facts: Mapping[str, Any]) -> Iterator[Caveat]:
     """Yield the caveats that apply, in the order of the file."""
     for name, one in texts_of(audit).get("caveats", {}).items():
@@ -90,8 +105,6 @@ def caveats(audit: str, facts: Mapping[str, Any]) -> Iterator[Caveat]:
 
 
 def _caveats(name: str, one: Mapping[str, str], facts: Mapping[str, Any]) -> Iterator[Caveat]:
-    if not holds(one.get("when", "true"), facts):
-        return
     if "shared" in one:
         for own, text in texts_of("shared")[name].items():
             found = facts[one["shared"]].get(own)
@@ -99,7 +112,9 @@ def _caveats(name: str, one: Mapping[str, str], facts: Mapping[str, Any]) -> Ite
                 yield Caveat(own, rendered(text, entry if isinstance(entry, Mapping) else {}))
         return
     for entry in facts[one["each"]] if "each" in one else ({},):
-        yield Caveat(name, rendered(one["text"], {**facts, **entry}))
+        known = {**facts, **entry}
+        if holds(one.get("when", "true"), known):
+            yield Caveat(name, rendered(one["text"], known))
 
 
 def verdict(
@@ -125,4 +140,5 @@ def brief(audit: str, facts: Mapping[str, Any], concluded: Verdict) -> Brief:
     facts = {**facts, "verdict": concluded}
     texts = {name: rendered(text, facts) for name, text in texts_of(audit)["brief"].items()}
     sure = texts.get(concluded.outcome) or f"The audit cannot tell. {concluded.reason}"
+    sure = f"{sure} {texts.get('besides', '')}".strip()
     return Brief(texts["question"], texts["people"], texts["found"], sure, texts["limits"])

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import fairness_audits as fa
-from fairness_audits.audits.fliptest import brief as fliptest
+from fairness_audits import texts
 from fairness_audits.audits.robustness_bias import brief as robustness
 from fairness_audits.audits.robustness_bias import measured
 from fairness_audits.results.result import Result
@@ -67,10 +67,11 @@ def test_the_brief_answers_its_five_questions(name: str) -> None:
 
 def test_a_flip_test_says_what_is_beyond_noise_and_of_whom() -> None:
     """The two flipsets differ in size by more than chance, while their sum does not."""
-    noise = {"p_either_adjusted": 0.7, "p_net_adjusted": 0.04}
-    assert "further apart" in fliptest._beyond(noise, 0.05)
-    assert fliptest._beyond({**noise, "p_either_adjusted": 0.04}, 0.05).startswith("More people flip")
-    assert fliptest._within(0).startswith("Nobody flips")
+    certain = texts.texts_of("fliptest")["brief"]
+    for p, expected in ((0.7, "further apart"), (0.04, "More people flip")):
+        facts = {"found": {"noise": {"p_either_adjusted": p, "p_net_adjusted": 0.04}}, "alpha": 0.05}
+        assert expected in texts.rendered(certain["rejected"], facts)
+    assert texts.rendered(certain["not rejected"], {"flips": 0}).startswith("Nobody flips")
     rng = np.random.default_rng(1)
     rows = pd.DataFrame({"x": rng.normal(size=1400), "y": rng.integers(0, 2, 1400)})
     group = np.repeat(["a", "b"], 700)

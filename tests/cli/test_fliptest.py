@@ -16,10 +16,9 @@ import fairness_audits as fa
 from fairness_audits.audits.fliptest import maps
 from fairness_audits.audits.fliptest.compute import as_source, counterparts, null_of, places
 from fairness_audits.audits.fliptest.flipsets import RandomSplit
-from fairness_audits.audits.fliptest.maps import SETTINGS, candidates, fewest_draws, map_named, null_draws, refits
+from fairness_audits.audits.fliptest.maps import SETTINGS, candidates, fewest_draws, map_named, repeats
 from fairness_audits.audits.fliptest.model import Decider
 from fairness_audits.audits.fliptest.people import Group, Groups, space_of
-from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.audits.fliptest.space import Space
 from fairness_audits.inputs.model import Model
 from fairness_audits.inputs.model_files import Computing
@@ -388,11 +387,12 @@ def frame(seed: int, shift: float = 0.0, sex: str = "f") -> pd.DataFrame:
     )
 
 
-def space(source: pd.DataFrame, target: pd.DataFrame, **given: Any) -> tuple[Space, Groups]:
+def space(
+    source: pd.DataFrame, target: pd.DataFrame, standardize: Any = "continuous", categorical: tuple[str, ...] = ()
+) -> tuple[Space, Groups]:
     target = target.set_axis(range(len(source), len(source) + len(target)))
     groups = Groups(Group("f", source, None), Group("m", target, None), {}, None)
-    codes = given.pop("categorical", ())
-    return space_of(groups, asked(**given), codes, "t.csv"), groups
+    return space_of(groups, standardize, categorical, "t.csv"), groups
 
 
 def test_numbers_are_measured_in_standard_deviations_of_both_groups_together() -> None:
@@ -518,21 +518,18 @@ def test_dealt_people_flip_by_what_a_map_moves_alone() -> None:
     assert (null.positive.tolist(), null.negative.tolist()) == ([2.5, 2.5], [2.5, 2.5])
 
 
-def asked(**given: Any) -> Settings:
-    return Settings(data=Path("t.csv"), predict="", group="sex", source="f", target="m", **given)
-
-
 def test_the_cheaper_map_comes_first_the_exact_one_where_there_is_room_and_a_noise_floor_where_fits_are_fast() -> None:
-    for name, draws, again in (("exact", 40, 10), ("entropic", 40, 10), ("wgan", 0, 0)):
+    for name, usual in (("exact", (40, 10)), ("entropic", (40, 10)), ("wgan", (0, 0))):
         kind = map_named(name, [])
-        assert (null_draws(asked(), kind), refits(asked(), kind)) == (draws, again)
-        assert (null_draws(asked(null_draws=7), kind), refits(asked(refits=4), kind)) == (7, 4)
-    assert [kind.name for kind in candidates(asked(), (2000, 2000))] == ["entropic", "exact", "stochastic", "wgan"]
-    assert [kind.name for kind in candidates(asked(), (20_000, 20_001))] == ["entropic", "stochastic", "wgan"]
-    (exact,) = candidates(asked(map="exact"), (20_000, 20_000))
+        assert repeats(kind, None, None, 0.05) == usual
+        assert repeats(kind, 7, 4, 0.05) == (7, 4)
+    every = [candidates("auto", (), sizes) for sizes in ((2000, 2000), (20_000, 20_001))]
+    assert [kind.name for kind in every[0]] == ["entropic", "exact", "stochastic", "wgan"]
+    assert [kind.name for kind in every[1]] == ["entropic", "stochastic", "wgan"]
+    (exact,) = candidates("exact", (), (20_000, 20_000))
     assert exact.settings["image"] == "sample"
     with invalid(option="map"):
-        candidates(asked(map="exact"), (30_000, 30_000))
+        candidates("exact", (), (30_000, 30_000))
 
 
 def test_every_map_between_two_groups_is_offered_with_its_own_settings() -> None:

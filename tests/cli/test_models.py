@@ -14,10 +14,9 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import fairness_audits as fa
-from fairness_audits import options
+from fairness_audits.arguments import Given
 from fairness_audits.audits.fliptest.model import Decider
 from fairness_audits.audits.fliptest.model import probed as tried
-from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.inputs.model import Model, load_model
 from fairness_audits.inputs.model_files import MODULE_NAME, Computing, named_object
 from fairness_audits.inputs.predictor import predictor
@@ -172,10 +171,10 @@ def load(folder: Path) -> Iterator[Callable[..., Decider]]:
 
     def made(name: str, threshold: float | None = None, frame: pd.DataFrame = FRAME) -> Decider:
         text = name if "." in name else f"models.py:{name}"
-        loaded = lent.enter_context(load_model(text, False, CPU, "--predict"))
+        loaded = lent.enter_context(load_model(text, False, CPU, "predict"))
         raw = predictor(loaded, Source("t.csv", frame).inputs(list(frame)), CPU)
-        asked = Settings(data=Path(), predict="", group="g", source="a", target="b", threshold=threshold)
-        trial = tried(raw, frame, asked, "t.csv")
+        given = Given(fa.fliptest, {"threshold": threshold}).but(label=None)
+        trial = tried(raw, frame, given, "t.csv")
         model, scores = trial.model, trial.scores
         np.testing.assert_array_equal(model.scores(frame), scores)
         return model
@@ -245,8 +244,8 @@ def labels(values: list[Any]) -> Source:
 
 
 def named(source: Source, apart: tuple[str, ...] = ("sex", "race"), included: bool = False, **given: Any) -> Any:
-    asked = options.RowOptions(data=Path(PATH), **given)
-    return feature_names(source, asked, "y", apart, "--sensitive", included)
+    chosen = {"features": (), "drop": (), **given}
+    return feature_names(source, chosen["features"], chosen["drop"], "y", apart, "--sensitive", included)
 
 
 def test_features_are_all_columns_without_another_part_or_those_named_be_they_sensitive() -> None:

@@ -25,6 +25,7 @@ from fairness_audits.results.render import terminal
 from fairness_audits.results.style import new_figure, paper
 from fairness_audits.tables.spark_engine import unavailable
 from tests.cli.places import documented, json_of
+from tests.errors import invalid
 
 N = 1200
 
@@ -206,47 +207,15 @@ def test_scores_are_read_as_they_are_or_counted_one_by_one(monkeypatch: pytest.M
     for row, count in zip(exact, one_by_one, strict=True):
         assert count["difference"] == pytest.approx(row["difference"], abs=1e-12)
         assert count["statistic"] == pytest.approx(row["statistic"], rel=1e-9)
-        assert count["hidden_by_bins"] == row["hidden_by_bins"] == 0
     monkeypatch.setattr(reading, "DISTINCT", N // 4)
     assert document(*asked)["results"] == exact
-    assert document(*asked, "--bins", "none")["results"] == exact
-
-
-@pytest.mark.parametrize("bins", [12, 200])
-@pytest.mark.parametrize(("scale", "offset"), [(1.0, 0.0), (1e-5, 0.0), (550.0, 300.0), (-3.0, 1e6)])
-def test_what_bins_hide_is_in_the_interval_and_in_the_p_value(
-    bins: int, scale: float, offset: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The difference of the scores themselves is within the bound, and T lies where the p-values say that it may."""
-    SCORED.assign(p=SCORED["p"] * scale + offset).to_parquet("scaled.parquet")
-    asked = ("--predictions", "scaled.parquet", "--metric", "auc,mean_score,squared_error", "--correct", "none")
-    exact = document(*asked)["results"]
     monkeypatch.setattr(reading, "IN_MEMORY", N - 1)
-    monkeypatch.setattr(reading, "ROWS", N - 1)
-    monkeypatch.setattr(reading, "DISTINCT", N // 4)
-    monkeypatch.setattr(reading, "BINS", bins)
-    made = document(*asked)
-    assert any("counted in bins" in caveat for caveat in made["caveats"])
-    for row, binned in zip(exact, made["results"], strict=True):
-        assert "bins by rank" in binned["basis"]
-        hidden = binned["hidden_by_bins"]
-        assert hidden > 0
-        assert abs(binned["difference"] - row["difference"]) <= hidden * (1 + 1e-9)
-        width = binned["interval"][1] - binned["interval"][0]
-        assert width > 2 * hidden
-        assert binned["p_value"] >= row["p_value"] - 0.04
-    assert json.loads(json.dumps(made))["verdict"]["outcome"] in ("rejected", "inconclusive")
-    (auc,) = (entry for entry in made["results"] if entry["metric"] == "auc")
-    assert auc["hidden_by_bins"] <= 1 / bins
-
-
-def test_a_verdict_that_bins_could_turn_is_inconclusive() -> None:
-    """Two bins of each label hide the order of most scores: the rows reject, the bins cannot tell."""
-    (alone,) = document("--metric", "auc")["results"]
-    assert alone["rejected"]
-    made = document("--metric", "auc", "--bins", "2")
-    assert made["verdict"]["outcome"] == "inconclusive"
-    assert "--bins" in made["verdict"]["reason"]
+    assert document(*asked)["results"] == one_by_one
+    monkeypatch.setattr(reading, "SCORES", N // 4)
+    words = ["permutation", "--predictions", "preds.parquet", "--label", "y", "--score", "p", "--group", "sex"]
+    parsed = parser().parse_args([*words, *asked])
+    with invalid(option="score", column="p"):
+        parsed.command.run(values_of(parsed))
 
 
 def test_scores_of_a_rare_event_are_no_fewer_beyond_a_hundred_thousand_rows() -> None:
@@ -345,7 +314,7 @@ def test_a_hypothesis_that_two_tests_are_of_is_counted_once() -> None:
     known = PermutationTest("auc", ("f", "m"), "studentized", "two-sided", 0.05, (0.5, 0.6), (100, 100), (100, 100))
     made = compute._corrected(
         [
-            compute.Finding("sex", "AUC", replace(known, p_value=p, p_least=p), "every row", 100, (name,))
+            compute.Finding("sex", "AUC", replace(known, p_value=p), "every row", 100, (name,))
             for p, name in ((0.01, "tpr"), (0.012, "tpr"), (0.4, "fpr"))
         ],
         "holm",
@@ -394,7 +363,7 @@ def _asked(*options: str) -> Plan:
 
 
 ASKED = (
-    "--label", "y", "--score", "p", "--threshold", "0.5", "--bins", "50", "--group", "sex", "--metric", "tpr,auc",
+    "--label", "y", "--score", "p", "--threshold", "0.5", "--group", "sex", "--metric", "tpr,auc",
     "--draws", "200", "--threads", "1",
 )  # fmt: skip
 

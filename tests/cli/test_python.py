@@ -157,7 +157,7 @@ def test_a_call_that_lacks_something_says_what() -> None:
         with invalid(option=option):
             fa.permutation_test([0, 1], prediction=[0, 1], group=["a", "b"], **{"metric": "tpr", **missing})
     with pytest.raises(TypeError, match=r"fliptest\(\) needs source, target"):
-        fa.fliptest(len, np.zeros((4, 2)), [0, 1, 0, 1])
+        fa.fliptest(len, np.zeros((4, 2)), [0, 1, 0, 1])  # type: ignore[call-arg]
     with invalid(option="model"):
         fa.fliptest(fa.Result, np.zeros((4, 2)), [0, 1, 0, 1], source="0", target="1")
     with invalid(option="X", column="z"):

@@ -197,7 +197,7 @@ permutation => --prediction always --group sex --metric tpr,fpr => inconclusive 
 permutation => --prediction oracle --group sex --metric tpr => not rejected =>
 fliptest => {FLIP} => rejected =>
 fliptest => {FLIP} --source north --target south --group region --predict models.py:experienced => not rejected =>
-fliptest => => inconclusive => splits (0) is too small to tell flips from noise at level 0.05. Use --nu
+fliptest => => inconclusive => splits (0) is too small to tell flips from noise at level 0.05. Use null_d
 fliptest => --null-draws 38 => inconclusive => splits (38) is too small to tell
 fliptest => --map wgan --map-setting steps=30 => inconclusive => The map is poor: the Kolmog
 fliptest => {FLIP} --threshold 0 => inconclusive => The model makes the same decision about all people

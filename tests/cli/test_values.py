@@ -14,8 +14,7 @@ import torch
 import yaml
 
 import fairness_audits as fa
-from fairness_audits.arguments import settled
-from fairness_audits.audits.fliptest import settings as fliptest
+from fairness_audits.arguments import Given, settled
 from fairness_audits.audits.loss_ratio import settings as loss_ratio
 from fairness_audits.audits.permutation import settings as permutation
 from fairness_audits.cli.commands import commands
@@ -226,7 +225,6 @@ def test_the_file_that_repeats_an_audit_has_the_same_options(text: str, tmp_path
     outputs: dict[str, Any] = {"predictions": text, "label": text, "group": (text, "b"), "metric": (text,)}
     network: dict[str, Any] = {"label": text, "model": text, "classes": (text, "b"), "sensitive": (text,)}
     audits: dict[str, Any] = {
-        "fliptest": fliptest.Settings(data=Path(text), **one),
         "permutation": permutation.Settings(positive=text, **outputs),
         "loss-ratio": loss_ratio.Settings(data=Path(text), **network),
     }
@@ -235,6 +233,11 @@ def test_the_file_that_repeats_an_audit_has_the_same_options(text: str, tmp_path
         path.write_text(as_yaml(settings, audit))
         assert kind(**read_options(path, commands()[audit].options, audit)) == settings
         assert yaml.safe_load(path.read_text()) == {"audit": audit, **stated(settings)}
+    given = Given(fa.fliptest, one).but(data=Path(text), **one)
+    path.write_text(as_yaml(given, "fliptest"))
+    found = read_options(path, commands()["fliptest"].options, "fliptest")
+    assert given.but(**found) == given
+    assert yaml.safe_load(path.read_text()) == {"audit": "fliptest", **given.stated}
 
 
 # What a call refuses, and what it says in the end, is in its own words: no option of the command line, no argument that
@@ -281,7 +284,7 @@ REFUSED: dict[str, tuple[Any, Callable[[], Any]]] = {
     "a setting of none": (fa.fliptest, lambda: flipped(map="auto", map_setting=["steps=7"])),
     "a category": (fa.fliptest, lambda: flipped(categorical=["towns"])),
     "ids": (fa.fliptest, lambda: flipped(ids=np.zeros(N))),
-    "scores": (fa.fliptest, lambda: fa.fliptest(lambda f: f["income"], X, G, source=0, target=1)),
+    "scores": (fa.fliptest, lambda: fa.fliptest(lambda f: f["income"], X, G, source="0", target="1")),
     "nothing moves": (fa.fliptest, lambda: flipped(X * 0)),
     "few images": (fa.robustness_bias, lambda: robust(groups=WEALTH)),
     "labels from 1": (fa.robustness_bias, lambda: robust(Y + 1)),

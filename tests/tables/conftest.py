@@ -15,7 +15,7 @@ PARTS = 3
 
 @pytest.fixture(scope="session")
 def frame() -> pd.DataFrame:
-    """Scores in hundredths, so that many stand at the edges of bins; three races, six ages, decisions, persons."""
+    """Scores in hundredths, so that many are equal; three races, six ages, decisions, persons."""
     rng = np.random.default_rng(3)
     label = rng.integers(0, 2, N)
     frame = pd.DataFrame(

@@ -24,14 +24,13 @@ READINGS: tuple[dict[str, Any], ...] = (
     {"prediction": "made"},
     {"score": "p", "threshold": 0.29},
     {"score": "p"},
-    {"score": "p", "bins": 100},
-    {"score": "logit", "bins": 30},
+    {"score": "logit"},
 )
 
 
 def _same(one: Counts, other: Counts) -> bool:
     return one.groups == other.groups and all(
-        np.array_equal(getattr(one, name), getattr(other, name)) for name in ("table", "lower", "upper")
+        np.array_equal(getattr(one, name), getattr(other, name)) for name in ("table", "score")
     )
 
 
@@ -44,19 +43,6 @@ def _brute(frame: pd.DataFrame, group: str, cell: np.ndarray, cells: int) -> np.
     return table
 
 
-def _ranked(frame: pd.DataFrame, column: str, bins: int) -> np.ndarray:
-    """The cell of each row: where its score begins and ends among the rows of each label, by one loop."""
-    found = []
-    for score in frame[column]:
-        place = []
-        for label in (0, 1):
-            own = frame.loc[frame["y"] == label, column]
-            begin, end = (own < score).sum(), max((own < score).sum(), (own <= score).sum() - 1)
-            place += [begin * bins // len(own), end * bins // len(own)]
-        found.append(tuple(place))
-    return np.array([sorted(set(found)).index(place) for place in found])
-
-
 @pytest.mark.parametrize("asked", READINGS, ids=str)
 def test_every_source_gives_the_table_of_a_loop_over_the_rows(
     asked: dict[str, Any], engine: Engine, folder: Path, frame: pd.DataFrame
@@ -67,37 +53,14 @@ def test_every_source_gives_the_table_of_a_loop_over_the_rows(
         cell = frame["made"].to_numpy()
     elif "threshold" in asked:
         cell = (frame["p"] >= 0.29).to_numpy(int)
-    elif "bins" in asked:
-        cell = _ranked(frame, asked["score"], asked["bins"])
     else:
-        cell = np.searchsorted(np.unique(frame["p"]), frame["p"])
+        cell = np.unique(frame[asked["score"]], return_inverse=True)[1]
     table = _brute(frame, "age", cell, cell.max() + 1)
     decided = "prediction" in asked or "threshold" in asked
     occupied = table if decided else table[..., table.sum(axis=(0, 1)) > 0]
     assert found[0].groups == ("9", "10", "11", "30", "40", "100")  # numbers by their size, even from text
     np.testing.assert_array_equal(found[0].table, occupied)
     assert all(_same(found[0], other) for other in found[1:])
-
-
-@pytest.mark.parametrize("scale", [1.0, 1e-300, 1e12, -0.0136])
-@pytest.mark.parametrize("bins", [7, 49])
-def test_bins_are_cut_by_rank_whatever_the_scale(bins: int, scale: float, engine: Engine) -> None:
-    """Each holds at most one in so many of the rows of either label, or one score; its ends are those of its rows."""
-    rng = np.random.default_rng(1)
-    label = (np.arange(2000) % 20 == 0).astype(int)
-    score = np.where(np.arange(2000) < 700, 0.0, rng.normal(size=2000) + label) * scale + 1e9 * (scale == 1e12)
-    frame = pd.DataFrame({"p": score, "y": label, "g": np.arange(2000) % 2})
-    counts = contingency(frame, label="y", group="g", score="p", bins=bins, engine=engine)
-    by_label = counts.table.sum(axis=0)
-    alone = counts.lower == counts.upper
-    most = np.ceil(by_label.sum(axis=1) / bins)[:, None]
-    assert ((by_label <= most) | alone).all()
-    assert bins <= len(counts.lower) <= 4 * bins + 4
-    inside = (score >= counts.lower[:, None]) & (score <= counts.upper[:, None])
-    np.testing.assert_array_equal(inside.sum(axis=1), by_label.sum(axis=0))
-    assert (np.where(inside, score, np.inf).min(axis=1) == counts.lower).all()
-    every = contingency(frame, label="y", group="g", score="p", bins=10**6, engine=engine)
-    np.testing.assert_array_equal(every.lower, np.unique(score))
 
 
 def test_one_group_against_the_rest_is_the_sum_of_the_others(folder: Path, engine: Engine) -> None:
@@ -116,8 +79,8 @@ def test_a_label_by_other_names_gives_the_same_counts(
     for name in SOURCES[:2]:
         asked: dict[str, Any] = {"label": label, "positive": positive, "group": "sex", "prediction": "made"}
         assert _same(plain, contingency(folder / name, engine=engine, **asked))
-    swapped = contingency(folder / name, label="y", positive="0", group="sex", score="p", bins=2, engine=engine)
-    direct = contingency(folder / name, label="y", group="sex", score="p", bins=2, engine=engine)
+    swapped = contingency(folder / name, label="y", positive="0", group="sex", score="p", engine=engine)
+    direct = contingency(folder / name, label="y", group="sex", score="p", engine=engine)
     np.testing.assert_array_equal(swapped.table, direct.table[:, ::-1])
 
 
@@ -131,7 +94,7 @@ def test_names_and_values_are_only_ever_names_and_values(tmp_path: Path, engine:
         counts = contingency(source, threshold=0.5, **asked)
         assert counts.groups == tuple(sorted(values))
         assert counts.table.sum() == 12
-        assert contingency(source, bins=3, against="o'clock", **asked).sizes.tolist() == [2, 10]
+        assert contingency(source, against="o'clock", **asked).sizes.tolist() == [2, 10]
 
 
 def test_numbers_are_read_to_the_last_bit(tmp_path: Path, engine: Engine) -> None:
@@ -139,7 +102,7 @@ def test_numbers_are_read_to_the_last_bit(tmp_path: Path, engine: Engine) -> Non
     frame = pd.DataFrame({"y": [0, 1] * 100, "g": [0, 0, 1, 1] * 50, "p": scores})
     frame.to_csv(tmp_path / "rows.csv", index=False)
     counts = contingency(tmp_path / "rows.csv", label="y", group="g", score="p", engine=engine)
-    np.testing.assert_array_equal(counts.lower, np.sort(scores))
+    np.testing.assert_array_equal(counts.score, np.sort(scores))
     at = contingency(tmp_path / "rows.csv", label="y", group="g", score="p", threshold=float(scores[7]), engine=engine)
     assert at.table[..., 1].sum() == (scores >= scores[7]).sum()
 
@@ -150,7 +113,7 @@ def test_files_of_other_types_are_not_squeezed_into_the_first_ones(tmp_path: Pat
     if engine == "spark":
         pytest.skip("Spark refuses to merge integers with doubles, with a message of its own")
     counts = contingency(tmp_path, label="y", group="g", score="p", engine=engine)
-    np.testing.assert_array_equal(counts.lower, [0, 0.25, 0.75, 1])
+    np.testing.assert_array_equal(counts.score, [0, 0.25, 0.75, 1])
 
 
 def test_a_value_of_a_data_frame_is_the_same_in_a_column_of_any_type() -> None:
@@ -214,15 +177,15 @@ def test_a_little_memory_is_enough_for_many_groups_of_rows(tmp_path: Path) -> No
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({"y": rng.integers(0, 2, 300_000), "g": rng.integers(0, 3, 300_000), "p": rng.random(300_000)})
     frame.to_parquet(tmp_path / "rows.parquet")
-    small = contingency(tmp_path / "rows.parquet", label="y", group="g", score="p", bins=1000, memory="60MB", threads=1)
-    assert _same(small, contingency(frame, label="y", group="g", score="p", bins=1000))
+    small = contingency(tmp_path / "rows.parquet", label="y", group="g", score="p", memory="60MB", threads=1)
+    assert _same(small, contingency(frame, label="y", group="g", score="p"))
 
 
 @pytest.mark.parametrize("metric", ["auc", "tpr"])
 def test_the_same_seed_gives_the_same_p_value_with_every_engine(
     metric: str, engine: Engine, folder: Path, frame: pd.DataFrame
 ) -> None:
-    asked: dict[str, Any] = {"threshold": 0.5} if metric == "tpr" else {"bins": 50}
+    asked: dict[str, Any] = {"threshold": 0.5} if metric == "tpr" else {}
     found = []
     for name, source in (("duckdb", folder / "part-*.parquet"), (engine, folder / "whole.csv"), (engine, frame)):
         counts = contingency(source, label="y", group="sex", score="p", engine=name, **asked)  # type: ignore[arg-type]
@@ -401,7 +364,7 @@ def test_whole_numbers_that_doubles_confuse_are_refused(tmp_path: Path, engine: 
     frame.to_parquet(tmp_path / "last.parquet")
     (frame.assign(p=frame["p"] + 1)).to_parquet(tmp_path / "beyond.parquet")
     asked: dict[str, Any] = {"label": "y", "group": "g", "score": "p"}
-    assert len(contingency(tmp_path / "last.parquet", engine=engine, **asked).lower) == 8
+    assert len(contingency(tmp_path / "last.parquet", engine=engine, **asked).score) == 8
     with opened(tmp_path / "beyond.parquet", engine) as table:
         for read in (contingency, predictions):
             with invalid(option="score", column="p", row=7):
@@ -411,7 +374,7 @@ def test_whole_numbers_that_doubles_confuse_are_refused(tmp_path: Path, engine: 
 # What is wrong with a source is said by column, number of rows and first rows, the same with every engine.
 
 
-ASKED: dict[str, Any] = {"label": "y", "group": "sex", "score": "p", "bins": 10, "bounds": (0.0, 1.0)}
+ASKED: dict[str, Any] = {"label": "y", "group": "sex", "score": "p", "bounds": (0.0, 1.0)}
 
 
 def _spoiled(frame: pd.DataFrame, column: str, rows: list[int], values: Any) -> pd.DataFrame:
@@ -450,9 +413,8 @@ def test_faulty_rows_are_counted_and_placed(
     with opened(path, engine) as table:
         with invalid(column=spoiled[0], **fields):
             contingency(table, **ASKED)
-        rows = {key: value for key, value in ASKED.items() if key != "bins"}
         with invalid(column=spoiled[0], **fields):
-            predictions(table, **rows)
+            predictions(table, **ASKED)
 
 
 def test_a_faulty_row_is_placed_in_its_file(tmp_path: Path, frame: pd.DataFrame, engine: Engine) -> None:
@@ -462,6 +424,22 @@ def test_a_faulty_row_is_placed_in_its_file(tmp_path: Path, frame: pd.DataFrame,
             plain.to_csv(path, index=False) if suffix == "csv" else plain.to_parquet(path)
         with invalid(option="score", column="p", row=50):
             contingency(tmp_path / f"*.{suffix}", engine=engine, **ASKED)
+
+
+def test_a_missing_part_of_a_crossed_or_cut_group_is_placed_in_its_file(tmp_path: Path, frame: pd.DataFrame) -> None:
+    spoiled = frame.assign(logit=frame["logit"].astype(np.float32).where(frame.index != 450))
+    for name, part in (("a", spoiled[:400]), ("b", spoiled[400:])):
+        part.to_parquet(tmp_path / f"{name}.parquet", index=False)
+    with opened(tmp_path, "duckdb") as table:
+        for name in ("sex*logit", "logit>=0", "sex*logit>=0"):
+            made = grouping(name, table.columns)
+            assert made
+            table.add(made)
+            for read in (contingency, predictions):
+                with invalid(option="group", column=name, row=50):
+                    read(table, label="y", group=name, prediction="made")  # type: ignore[operator]
+        with invalid(option="group", column="logit>=0"):
+            contingency(table, label="logit>=0", group="sex", prediction="made")
 
 
 @pytest.mark.parametrize(
@@ -475,15 +453,13 @@ def test_a_faulty_row_is_placed_in_its_file(tmp_path: Path, frame: pd.DataFrame,
         ({"group": "race", "against": "z"}, {"option": "group", "column": "race"}),
         ({"group": "logit"}, {"option": "group", "column": "logit"}),
         ({"group": "logit", "cells": 500}, {"source": "whole.csv"}),
-        ({"score": "logit", "bins": None, "bounds": None, "cells": 500}, {"source": "whole.csv"}),
-        ({"score": None, "bins": None, "prediction": "p"}, {"option": "prediction", "column": "p", "row": 586}),
+        ({"score": "logit", "bounds": None, "cells": 500}, {"source": "whole.csv"}),
+        ({"score": None, "prediction": "p"}, {"option": "prediction", "column": "p", "row": 586}),
         ({"prediction": "made"}, {"option": "score"}),
         ({"score": None}, {"option": "score"}),
-        ({"score": None, "prediction": "made"}, {"option": "bins"}),
-        ({"threshold": 0.5}, {"option": "bins"}),
-        ({"bins": 1}, {"option": "bins"}),
+        ({"score": None, "prediction": "made", "threshold": 0.5}, {"option": "threshold"}),
         ({"bounds": (1.0, 0.0)}, {"option": "bounds"}),
-        ({"bins": None, "threshold": np.nan}, {"option": "threshold"}),
+        ({"threshold": np.nan}, {"option": "threshold"}),
     ],
     ids=str,
 )

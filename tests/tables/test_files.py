@@ -60,7 +60,7 @@ def test_the_separator_is_found(name: str, mark: str, ending: str, tmp_path: Pat
         with opened(path, engine, separator=separator) as table:
             found = contingency(table, label="y", group="g", score="p")
         np.testing.assert_array_equal(found.table, expected.table)
-        np.testing.assert_array_equal(found.lower, expected.lower)
+        np.testing.assert_array_equal(found.score, expected.score)
 
 
 SPACED = """age, code, sex, d, text
@@ -130,7 +130,7 @@ def test_a_decimal_comma_makes_a_number_only_where_it_is_certain(tmp_path: Path)
     with invalid(option="score", column="s", row=0):
         contingency(path, label="y", group="g", score="s")
     path = written(tmp_path / "scores.csv", "y;g;s\n0;a;0,75\n1;b;0,5\n")
-    np.testing.assert_array_equal(contingency(path, label="y", group="g", score="s").lower, [0.5, 0.75])
+    np.testing.assert_array_equal(contingency(path, label="y", group="g", score="s").score, [0.5, 0.75])
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "latin-1"])

@@ -29,8 +29,8 @@ from fairness_audits.progress import track
 from fairness_audits.results.formats import decimal, level, p_text, plain, plural, span
 from fairness_audits.results.result import Column, Result, Section, Table, rows_of, under
 from fairness_audits.seeds import generators
+from fairness_audits.tables import frame as tables
 from fairness_audits.tables import opened
-from fairness_audits.tables import table as tables
 from fairness_audits.tables.levels import prediction_classes, rest_of
 from fairness_audits.tables.rows import Values, grouped, labelled, outcomes
 from fairness_audits.values import Array

@@ -18,13 +18,13 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from fairness_audits.arguments import Given
 from fairness_audits.audits.fliptest.core import FlipTest, People, distances, flip_test, noise_floor
 from fairness_audits.audits.fliptest.flipsets import FLIPSETS, Flipsets, RandomSplit, Sizes, random_splits
 from fairness_audits.audits.fliptest.maps import REFITTED, Kind
 from fairness_audits.audits.fliptest.model import Decider, Trial
 from fairness_audits.audits.fliptest.people import Group, Groups
 from fairness_audits.audits.fliptest.refits import Refits
-from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.audits.fliptest.space import Space
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import unlike
@@ -137,7 +137,7 @@ class Direction:
 
     name: Literal["forward", "reverse"]
     space: Space
-    options: Settings
+    given: Given
     source: Group
     target: Group
     people: People
@@ -154,7 +154,7 @@ class Direction:
 
     def rngs(self, what: str, count: int = 1) -> tuple[np.random.Generator, ...]:
         """Return generators keyed by purpose, so that no result depends on which other results are requested."""
-        return generators("audit", "fliptest", str(self.options.seed), what, self.name, repetitions=count)
+        return generators("audit", "fliptest", str(self.given.seed), what, self.name, repetitions=count)
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class HeldOut:
 
 
 def gather_sound(
-    groups: Groups, space: Space, trial: Trial, kinds: Sequence[tuple[Kind, int, int]], options: Settings
+    groups: Groups, space: Space, trial: Trial, kinds: Sequence[tuple[Kind, int, int]], given: Given
 ) -> tuple[list[DirectionResult], int, dict[str, HeldOut]]:
     """Measure with the first sound map of the ``kinds``, each with splits and refits; return its index and all trials.
 
@@ -215,7 +215,7 @@ def gather_sound(
     that does best on held-out people. A single kind is not tried.
     """
     tried: dict[str, HeldOut] = {}
-    both, model = directions(groups, space, trial, options), trial.model
+    both, model = directions(groups, space, trial, given), trial.model
     for place, (kind, *repeats) in enumerate(kinds):
         if len(kinds) > 1:
             tried[kind.name] = found = held_out(both, model, kind)
@@ -260,15 +260,15 @@ def held_out(directions: Sequence[Direction], model: Decider, kind: Kind) -> Hel
     return HeldOut(worst, limit)
 
 
-def directions(groups: Groups, space: Space, trial: Trial, options: Settings) -> list[Direction]:
+def directions(groups: Groups, space: Space, trial: Trial, given: Given) -> list[Direction]:
     """Return the requested directions; the ``trial`` covers the source group, then the target group."""
     source, target = groups.source, groups.target
     everyone = People(
         np.concatenate([space.points(one.features) for one in (source, target)]), trial.scores, trial.decisions
     )
     here, there = (everyone.at(place) for place in np.split(np.arange(len(everyone.points)), [len(source.rows)]))
-    found = [Direction("forward", space, options, source, target, here, there)]
-    return [*found, Direction("reverse", space, options, target, source, there, here)] if options.reverse else found
+    found = [Direction("forward", space, given, source, target, here, there)]
+    return [*found, Direction("reverse", space, given, target, source, there, here)] if given.reverse else found
 
 
 def gather(
@@ -320,7 +320,7 @@ def refitted(direction: Direction, model: Decider, kind: Kind, refits: int) -> R
                 matches = direction.counterparts(images[people]).frame
                 found[r, people] = model.decisions(matches.set_axis(direction.source.rows[people]))
             step()
-    return Refits(direction.people.decision, found, direction.options.held_share)
+    return Refits(direction.people.decision, found, direction.given.held_share)
 
 
 def attribute_alone(direction: Direction, model: Decider) -> AttributeAlone:
@@ -353,7 +353,7 @@ def _measured(
     space, mapped = direction.space, np.flatnonzero(np.isfinite(images).all(axis=1))
     if not len(mapped):
         problem = f"the map has no finite image for any row of {direction.source.level}, so its fit failed"
-        raise InvalidInput(problem, option="map", remedy="Try --map=exact")
+        raise InvalidInput(problem, option="map", remedy="Try map=exact")
     people, matches = direction.people.at(mapped), direction.counterparts(images[mapped])
     frame = matches.frame.set_axis(direction.source.rows[mapped])
     score = model.scores(frame)
@@ -363,7 +363,7 @@ def _measured(
         People(matches.points, score, model.decisions(frame, score)),
         direction.targets,
         moving=space.moving,
-        alpha=direction.options.alpha,
+        alpha=direction.given.alpha,
         bootstraps=BOOTSTRAPS,
         rngs=rng.spawn(len(FLIPSETS)),
     )

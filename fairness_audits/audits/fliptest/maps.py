@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from fairness_audits.arguments import read
-from fairness_audits.audits.fliptest.settings import Settings
 from fairness_audits.errors import InvalidInput
-from fairness_audits.messages import advised, nearest
+from fairness_audits.messages import nearest
 from fairness_audits.transport.cost import cost_matrix
 from fairness_audits.validation import hints_of, made
 from fairness_audits.values import Array, TransportMap
@@ -79,7 +78,7 @@ class Kind:
                 return images, maps
             maps = self.module.fit(sources, targets, self.config, rngs)
         except ValueError as error:
-            raise InvalidInput.within(f"--map={self.name}", error, option="map") from error
+            raise InvalidInput.within(f"map={self.name}", error, option="map") from error
         return [np.asarray(image) for image in self.module.images(maps.parameters, sources)], maps
 
     def drawn_again(self, source: Array, target: Array, drawn: tuple[Array, Array], rng: np.random.Generator) -> Array:
@@ -89,7 +88,7 @@ class Kind:
             try:
                 return np.asarray(found(source, target, drawn, self.config, rng))
             except ValueError as error:
-                raise InvalidInput.within(f"--map={self.name}", error, option="map") from error
+                raise InvalidInput.within(f"map={self.name}", error, option="map") from error
         (image,), maps = self.fit([(source[here], target[there])], [rng])
         return self.extended(maps, source[here], image, source, rng)
 
@@ -125,7 +124,7 @@ def map_named(name: str, changes: Sequence[str]) -> Kind:
     Raises InvalidInput for an unknown map or setting, and for an invalid value.
     """
     if name not in SETTINGS:
-        problem = f"{advised('map', name)}: there is no such map{nearest(name, SETTINGS)}"
+        problem = f"map={name}: there is no such map{nearest(name, SETTINGS)}"
         raise InvalidInput(problem, option="map", remedy=f"There are: {', '.join(SETTINGS)}")
     module = importlib.import_module(f"fairness_audits.transport.{name}")
     known, settings = hints_of(module.Config), dict(SETTINGS[name])
@@ -134,7 +133,7 @@ def map_named(name: str, changes: Sequence[str]) -> Kind:
         key, equals, value = text.partition("=")
         if not equals or key not in hints:
             raise InvalidInput(
-                f"{advised('map-setting', text)}: expected KEY=VALUE, where KEY is a setting of "
+                f"map_setting={text!r}: expected KEY=VALUE, where KEY is a setting of "
                 f"{name}{'' if key in hints else nearest(key, hints)}",
                 option="map_setting",
                 remedy=f"It has: {', '.join(hints)}",
@@ -142,39 +141,37 @@ def map_named(name: str, changes: Sequence[str]) -> Kind:
         try:
             settings[key] = read(value, hints[key])
         except ValueError as error:
-            raise InvalidInput.within(advised("map-setting", text), error, option="map_setting") from error
-    return Kind(name, module, made(module.Config, settings, advised("map", name)), settings)
+            raise InvalidInput.within(f"map_setting={text!r}", error, option="map_setting") from error
+    return Kind(name, module, made(module.Config, settings, f"map={name}"), settings)
 
 
-def candidates(options: Settings, sizes: tuple[int, int]) -> list[Kind]:
-    """Return the map of ``--map``, or the maps of AUTO that fit the sample size and the installed libraries.
+def candidates(name: str, changes: Sequence[str] | Mapping[str, Any], sizes: tuple[int, int]) -> list[Kind]:
+    """Return the named map, or for ``auto`` the maps of AUTO that fit the sample size and the installed libraries.
 
     Raises InvalidInput if a map or a setting does not exist, or if an exact map of this many people takes minutes.
     """
-    name, pairs = options.map, sizes[0] * sizes[1]
-    changes = options.map_setting
+    pairs = sizes[0] * sizes[1]
     settings = [f"{key}={value}" for key, value in changes.items()] if isinstance(changes, Mapping) else list(changes)
     if name == "auto":
         if settings:
-            problem = f"{advised('map-setting', settings[0])} is a setting of a map, but no map is named"
-            raise InvalidInput(problem, option="map_setting", remedy=f"Also name the map, such as --map={SMOOTH}")
+            problem = f"map_setting={settings[0]!r} is a setting of a map, but no map is named"
+            raise InvalidInput(problem, option="map_setting", remedy=f"Also name the map, such as map={SMOOTH}")
         left_out = (*((EXACT,) if pairs > MOST_PAIRS else ()), *(() if find_spec("torch") else NETWORKS))
         return [map_named(each, []) for each in AUTO if each not in left_out]
     if name == EXACT and pairs > MOST_PAIRS:
         raise InvalidInput(
-            f"--map=exact: {sizes[0]:,} by {sizes[1]:,} people exceed the limit of {MOST_PAIRS:,} pairs, at "
+            f"map=exact: {sizes[0]:,} by {sizes[1]:,} people exceed the limit of {MOST_PAIRS:,} pairs, at "
             "which a map takes a minute to fit",
             option="map",
-            remedy=f"Use fewer people, --limit=20000, or a smooth map, --map={SMOOTH}",
+            remedy=f"Use fewer people, limit=20000, or a smooth map, map={SMOOTH}",
         )
     return [map_named(name, settings)]
 
 
-def null_draws(options: Settings, kind: Kind) -> int:
-    """Return the number of splits: ``--null-draws``, or enough for the level if the map is fast to fit."""
-    if options.null_draws is not None:
-        return int(options.null_draws)
-    return min(fewest_draws(options.alpha), MOST_DRAWS) if kind.name in CHEAP else 0
+def repeats(kind: Kind, null_draws: int | None, refits: int | None, alpha: float) -> tuple[int, int]:
+    """Return the numbers of splits and of refits: as given, or enough for the level if the map is fast to fit."""
+    draws, again = (min(fewest_draws(alpha), MOST_DRAWS), REFITS) if kind.name in CHEAP else (0, 0)
+    return draws if null_draws is None else null_draws, again if refits is None else refits
 
 
 def fewest_draws(alpha: float) -> int:
@@ -184,10 +181,3 @@ def fewest_draws(alpha: float) -> int:
     (40, 200)
     """
     return math.floor(2 / alpha + 1e-9)
-
-
-def refits(options: Settings, kind: Kind) -> int:
-    """Return the number of refits: ``--refits``, or REFITS if the map is fast to fit."""
-    if options.refits is not None:
-        return int(options.refits)
-    return REFITS if kind.name in CHEAP else 0

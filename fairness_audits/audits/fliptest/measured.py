@@ -1,4 +1,4 @@
-"""The findings in one direction: numbers under the keys of the JSON, rows of the CSV files, and sentences."""
+"""The findings in one direction: numbers under the keys of the JSON, and rows of the CSV files."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairness_audits.audits.fliptest.compute import NOISE_PEOPLE, DirectionResult
+from fairness_audits.audits.fliptest.compute import DirectionResult
 from fairness_audits.audits.fliptest.flipsets import FLIPSETS, Flipsets, Sizes
 from fairness_audits.audits.fliptest.refits import Refits
 from fairness_audits.audits.fliptest.space import Space
 from fairness_audits.audits.fliptest.transparency import TransparencyReport, standing
 from fairness_audits.messages import apart
-from fairness_audits.results.formats import fixed, percent, plain, span
+from fairness_audits.results.formats import plain
 
 LINE = (
     *("mean_shift", "mean_shift_ci_low", "mean_shift_ci_high", "rank_mean"),
@@ -21,10 +21,11 @@ LINE = (
 """The numbers in a line of a transparency report, besides the feature and its unit."""
 
 
-def result(side: DirectionResult, label: str = "") -> dict[str, Any]:
-    alpha, flips, n = side.direction.options.alpha, side.found.flips, len(side.mapped)
+def result(side: DirectionResult) -> dict[str, Any]:
+    """Return the findings in one direction under the keys of the JSON."""
+    alpha, flips, n = side.direction.given.alpha, side.found.flips, len(side.mapped)
     quality = side.quality
-    found = plain(
+    found: dict[str, Any] = plain(
         {
             "direction": side.direction.name,
             "source": side.direction.source.level,
@@ -62,7 +63,7 @@ def result(side: DirectionResult, label: str = "") -> dict[str, Any]:
             },
         }
     )
-    return {**found, "sentence": sentence(found, label)}
+    return found
 
 
 def noise(null: Sizes, flips: Flipsets, alpha: float) -> dict[str, Any]:
@@ -126,51 +127,6 @@ def lines(report: TransparencyReport, space: Space) -> list[dict[str, Any]]:
         }
         for j in order
     ]
-
-
-def sentence(found: Mapping[str, Any], label: str = "") -> str:
-    n, source, target = found["n_source"], found["source"], found["target"]
-    sets = (found["flipsets"][name] for name in FLIPSETS)
-    positive, negative = (f"{one['size']:,} ({percent(one['share'])})" for one in sets)
-    text = (
-        f"Of {n:,} people of group {source}{label}, {positive} are in the positive flipset: they get a positive "
-        f"decision and their statistical counterparts in {target} do not. {negative} are in the negative flipset: they "
-        f"get no positive decision and their counterparts do.{held_sentence(found['refits'])}"
-    )
-    if found["noise"] is None:
-        return f"{text} The noise floor was not measured."
-    floor = found["noise"]
-    many = f"between random groups{scaled(found)}, the map finds {span(floor['either']['range'], fixed(0))} flips"
-    p = (
-        f"adjusted p {floor['p_either_adjusted']:.2g} for the number of flips, {floor['p_net_adjusted']:.2g} for the "
-        "net number"
-    )
-    least = f"; the smallest possible adjusted p with {floor['draws']} random splits is {floor['least_p_adjusted']:.2g}"
-    if floor["beyond"] is None:
-        return f"{text} The {floor['draws']} random splits are too few to tell this from noise: {many}{least}."
-    verb = "is more than noise" if floor["beyond"] else "is not shown to be more than noise"
-    return f"{text} This {verb} from the map and from chance: {many} ({p}{least})."
-
-
-def scaled(found: Mapping[str, Any]) -> str:
-    """Return the size of the random groups if they are smaller than the groups; the numbers of flips are scaled up."""
-    small = max(found["n_source"], found["n_target"]) > NOISE_PEOPLE
-    return f" of at most {NOISE_PEOPLE} people (numbers scaled to the size of {found['source']})" if small else ""
-
-
-def held_sentence(refits: Mapping[str, Any] | None) -> str:
-    """Return whose flips hold when the map is refitted; empty if it was not refitted."""
-    if refits is None:
-        return ""
-    held, ever = refits["held"], refits["ever"]
-
-    def counted(sets: Mapping[str, int]) -> str:
-        return f"{sum(sets.values()):,} people ({sets['positive']:,} positive, {sets['negative']:,} negative)"
-
-    return (
-        f" In refits of the map to resampled people, {counted(held)} flip in at least {refits['needed']} of "
-        f"{refits['maps']} maps, and {counted(ever)} in at least one."
-    )
 
 
 def flipsets(sides: Sequence[DirectionResult]) -> pd.DataFrame:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import softmax
 
-from fairness_audits.audits.fliptest.settings import Settings
+from fairness_audits.arguments import Given
 from fairness_audits.audits.permutation.outcomes import decided
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.answers import check_alone, check_finite, fractional, row_form
@@ -89,7 +89,7 @@ class Decider:
                 f"the model's predict returns {listed(strange, SHOWN)} for counterparts, but "
                 f"{listed(list(self.classes), SHOWN)} for people",
                 option="predict",
-                remedy="Correct the model, or use a threshold on its scores, --threshold=T",
+                remedy="Correct the model, or use a threshold on its scores, threshold=T",
             )
         return (placed(found, self.classes) == self.positive).astype(np.int64)
 
@@ -113,7 +113,7 @@ class Trial:
     otherwise: int | None
 
 
-def probed(raw: Predictor, frame: pd.DataFrame, options: Settings, path: str) -> Trial:
+def probed(raw: Predictor, frame: pd.DataFrame, given: Given, path: str) -> Trial:
     """Return the model after a trial on all audited rows.
 
     Raises InvalidInput if the model fails, returns another shape or values that are not finite, names a single class,
@@ -130,13 +130,13 @@ def probed(raw: Predictor, frame: pd.DataFrame, options: Settings, path: str) ->
         check_complete(source, f"{error}. In {path}", f"If the model cannot handle missing values, {FILL}")
         raise
     check_alone(lambda some: checked(raw, some, "row"), frame, output, row_form(frame.columns))
-    threshold, columns = options.threshold, output.shape[1] if output.ndim == 2 else 0
-    positive, named = _positive(raw.model, options, columns)
+    threshold, columns = given.threshold, output.shape[1] if output.ndim == 2 else 0
+    positive, named = _positive(raw.model, given, columns)
     classes = own = None
     itself = None
     if raw.model.predict is not None:
         itself = raw.classes(frame)
-        classes = _classes(raw.model, options, columns, itself)
+        classes = _classes(raw.model, given, columns, itself)
         if classes is not None:
             own = placed(itself, classes)
             check_alone(lambda some: placed(raw.classes(some), classes), frame, own, row_form(frame.columns))
@@ -151,7 +151,7 @@ def probed(raw: Predictor, frame: pd.DataFrame, options: Settings, path: str) ->
                 f"the model returns numbers from {output.min():.4g} to {output.max():.4g}, which are neither "
                 "decisions (0 or 1) nor probabilities",
                 option="threshold",
-                remedy="Use --threshold=T: the decision is then positive if the number is at least T (0 for logits)",
+                remedy="Use threshold=T: the decision is then positive if the number is at least T (0 for logits)",
             )
         cut = HALF if threshold is None and kind != SCORE else threshold
         made = Decider(raw, kind, cut, 0, positive, named)
@@ -169,34 +169,34 @@ def probed(raw: Predictor, frame: pd.DataFrame, options: Settings, path: str) ->
         return Trial(replace(made, classes=classes), scores, by_itself, None)
     cut_off = made.cut(scores)
     otherwise = int((by_itself != cut_off).sum())
-    if options.threshold is not None:
+    if given.threshold is not None:
         return Trial(made, scores, cut_off, otherwise)
     return Trial(replace(made, classes=classes), scores, by_itself, otherwise)
 
 
-def _classes(raw: Model, options: Settings, columns: int, found: Array) -> Mapping[str, int] | None:
+def _classes(raw: Model, given: Given, columns: int, found: Array) -> Mapping[str, int] | None:
     """Return the output indices of the classes that predict returns, or None if predict returns scores."""
     if fractional(found):
         return None
     names = names_in(found)
     itself = {level_name(value): place for place, value in enumerate(raw.classes)}
-    listed_by_user = {level_name(name): place for place, name in enumerate(options.classes or ())}
+    listed_by_user = {level_name(name): place for place, name in enumerate(given.classes or ())}
     unnamed = {str(place): place for place in range(columns)} if columns > 2 else TWO_CLASSES
     # The label value of the model's class 1. The values 0 and 1 already are class numbers.
-    one = options.positive and level_name(options.positive)
+    one = given.positive and level_name(given.positive)
     first = one if columns <= 2 and not set(names) <= {"0", "1"} and one in names else None
     stated = {name: int(name == first) for name in names} if first else {}
     for known in [itself] if itself else [listed_by_user, stated, unnamed]:
         if set(names) <= set(known) and len(names) <= max(columns, 2):
             return known
-    if options.threshold is not None:
+    if given.threshold is not None:
         return None
     wanted = f"its classes are {listed(list(itself), SHOWN)}" if itself else "it does not name its classes"
-    remedy = "Correct it" if itself else "Name them in the order of its scores, --classes=A,B"
+    remedy = "Correct it" if itself else "Name them in the order of its scores, classes=A,B"
     raise InvalidInput(
         f"the model's predict returns {listed(names, SHOWN)}, but {wanted}",
         option="predict" if itself else "classes",
-        remedy=f"{remedy}, or use a threshold on its scores, --threshold=T",
+        remedy=f"{remedy}, or use a threshold on its scores, threshold=T",
     )
 
 
@@ -211,10 +211,10 @@ def placed(found: Array, classes: Mapping[str, int]) -> Array:
     return np.array([classes[level_name(value)] for value in values.tolist()])[codes]
 
 
-def _positive(raw: Model, options: Settings, columns: int) -> tuple[int, str | None]:
+def _positive(raw: Model, given: Given, columns: int) -> tuple[int, str | None]:
     """Return the output index of the positive class, and its name if it has one."""
-    names = list(map(level_name, options.classes or raw.classes))
-    one = options.positive and level_name(options.positive)
+    names = list(map(level_name, given.classes or raw.classes))
+    one = given.positive and level_name(given.positive)
     if len(raw.classes) == 1:
         raise InvalidInput(
             f"the model knows only the class {names[0]}, so its decision is the same for everybody",
@@ -222,25 +222,25 @@ def _positive(raw: Model, options: Settings, columns: int) -> tuple[int, str | N
             remedy="Fit it on both classes",
         )
     if names and len(names) != (columns or 2):
-        wanted, given = columns or 2, len(names)
-        problem = f"expected --classes of length {wanted}, a name for each class of the model; found length {given}"
+        wanted = columns or 2
+        problem = f"expected classes of length {wanted}, a name for each class of the model; found length {len(names)}"
         raise InvalidInput(problem, option="classes", remedy="Name all classes, in the order of the outputs")
     names = names or [str(place) for place in range(columns)] if columns > 2 else names
     if one in names:
         return names.index(one), one
-    # If the model predicts 0 and 1, --positive refers to the label, whose values have other names.
-    of_label = options.label is not None and len(names) == 2 and set(names) <= set(TWO_CLASSES)
-    if columns > 2 or (names and options.positive is not None and not of_label):
+    # If the model predicts 0 and 1, ``positive`` refers to the label, whose values have other names.
+    of_label = given.label is not None and len(names) == 2 and set(names) <= set(TWO_CLASSES)
+    if columns > 2 or (names and given.positive is not None and not of_label):
         raise InvalidInput(
             f"the model has the classes {listed(names, SHOWN)}",
             option="positive",
-            remedy="Name the positive decision with --positive",
+            remedy="Name the positive decision, positive=CLASS",
         )
-    if options.positive is not None and options.label is None:
+    if given.positive is not None and given.label is None:
         raise InvalidInput(
-            "--positive is a value of the true label, but there is no --label",
+            "positive is a value of the true label, but there is no label",
             option="positive",
-            remedy=("Pass --label, or drop --positive"),
+            remedy="Give the label, or drop positive",
         )
     return 1, names[1] if len(names) == 2 else None
 

@@ -2,15 +2,16 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from fairness_audits.audits.fliptest.settings import Settings
+from fairness_audits.arguments import Given
 from fairness_audits.audits.fliptest.space import MISSING, Input, Space
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.table import Source, drawn, feature_names, numeric, two_classes, units
-from fairness_audits.messages import SHOWN, advised, check_columns, listed, option_in
+from fairness_audits.messages import SHOWN, check_columns, listed
 from fairness_audits.tables.levels import in_order, level_name, matching_level, place_of
 from fairness_audits.tables.rows import Values, grouped
 from fairness_audits.tables.typed import numbers_as_text
@@ -26,7 +27,7 @@ MOST_LEVELS = 100
 class Group:
     """One group: ``level`` is its name, ``features`` are its rows of model inputs, indexed by their row in the file.
 
-    ``ids`` (n,) are the values in the column of ``--id``, None without this option. ``label`` (n,) are the true classes
+    ``ids`` (n,) are the values in the column ``id``, None without this option. ``label`` (n,) are the true classes
     0 and 1, None if they are unknown.
     """
 
@@ -54,81 +55,72 @@ class Groups:
     label_levels: tuple[str, str] | None
 
 
-def read_groups(data: Source, options: Settings) -> Groups:
+def read_groups(data: Source, given: Given, drop: Sequence[str] = (), include_group: bool = False) -> Groups:
     """Return the two requested groups.
 
     Raises InvalidInput for columns and levels that do not exist, columns with two roles, and groups with too few rows.
     """
     table, path = data.table, data.name
-    apart = () if options.id is None else (options.id,)
-    check_columns(table, apart, "--id", path)
-    names = feature_names(
-        data,
-        replace(options, drop=(*options.drop, *apart)),
-        options.label,
-        [options.group],
-        "--group",
-        options.include_group,
-    )
-    values = Values.of(data, options.group, "group", table[options.group])
+    apart = () if given.id is None else (given.id,)
+    check_columns(table, apart, "id", path)
+    names = feature_names(data, given.features, (*drop, *apart), given.label, [given.group], "group", include_group)
+    values = Values.of(data, given.group, "group", table[given.group])
     levels = [level_name(value) for value in values.distinct]
     group = np.array(levels)[values.which]
-    source = matching_level(data, options.group, levels, options.source, "--source")
-    target = matching_level(data, options.group, levels, options.target, "--target")
+    source = matching_level(data, given.group, levels, given.source, "source")
+    target = matching_level(data, given.group, levels, given.target, "target")
     if source == target:
         other = next((level for level in in_order(levels) if level != source), None)
         remedy = (
-            f"Name another group, {advised('target', other)}"
-            if other is not None
-            else "There is no other group to compare with"
+            f"Name another group, target={other}" if other is not None else "There is no other group to compare with"
         )
         raise InvalidInput(
-            f"{path}: --source and --target are both {source}",
+            f"{path}: source and target are both {source}",
             source=path,
             option="target",
-            column=options.group,
+            column=given.group,
             remedy=remedy,
         )
     either = np.isin(group, [source, target])
-    label, label_levels = _labels(data, either, options)
-    of_label = np.ones(len(table), dtype=bool) if options.given_label is None else label == options.given_label
+    label, label_levels = _labels(data, either, given)
+    of_label = np.ones(len(table), dtype=bool) if given.given_label is None else label == given.given_label
     left_out = {"of other groups": int((~either).sum())}
-    if options.given_label is not None:
+    if given.given_label is not None:
         left_out["of the other label"] = int((either & ~of_label).sum())
     place = places_by_content(table, list(names))
     found, limited = [], 0
-    for option, level in (("--source", source), ("--target", target)):
+    for option, level in (("source", source), ("target", target)):
         members = np.flatnonzero((group == level) & of_label)
         members = members[np.argsort(place[members])]
-        chosen = drawn(members, options.limit, "fliptest", "limit", str(options.seed), level)
+        chosen = drawn(members, given.limit, "fliptest", "limit", str(given.seed), level)
         chosen = chosen[np.argsort(place[chosen])]
         limited += len(members) - len(chosen)
         if len(chosen) < LEAST_ROWS:
-            note = "" if options.given_label is None else f" with label {options.given_label}"
+            note = "" if given.given_label is None else f" with label {given.given_label}"
             raise InvalidInput(
                 f"{path}: the group {level} ({option}) has {len(chosen)} rows{note}, expected at least {LEAST_ROWS}",
                 source=path,
-                option=option_in(option),
-                column=options.group,
-                remedy="A map needs enough rows to fit. Use more rows, a larger group, or a larger --limit, if set",
+                option=option,
+                column=given.group,
+                remedy="A map needs enough rows to fit. Use more rows, a larger group, or a larger limit, if set",
             )
         # Beside an empty cell, whole numbers are read as floating-point numbers.
-        ids = None if options.id is None else table[options.id].convert_dtypes().to_numpy(dtype=object)[chosen]
+        ids = None if given.id is None else table[given.id].convert_dtypes().to_numpy(dtype=object)[chosen]
         known = None if label_levels is None else label[chosen]
         found.append(Group(level, table.loc[chosen, list(names)], ids, known))
-    if options.id is not None:
-        ids = table.loc[[*found[0].rows, *found[1].rows], options.id].astype(str).sort_index()
+    if given.id is not None:
+        ids = table.loc[[*found[0].rows, *found[1].rows], given.id].astype(str).sort_index()
         if repeated := sorted(set(ids[ids.duplicated()])):
             raise InvalidInput(
-                f"{path}: expected distinct values in {options.id!r} (--id), found repeated values "
+                f"{path}: expected distinct values in {given.id!r} (id), found repeated values "
                 f"{listed(repeated, SHOWN)}",
                 source=path,
                 option="id",
-                column=options.id,
+                column=given.id,
                 row=int(ids.index[ids.duplicated()][0]),
                 remedy="Name a column with distinct values, or keep one row for each value",
             )
-    if options.limit is not None:
+    if given.limit is not None:
         left_out["beyond the limit"] = limited
     return Groups(found[0], found[1], left_out, label_levels)
 
@@ -155,27 +147,27 @@ def _codes(column: pd.Series) -> Array:
     return np.unique(values, return_inverse=True)[1].reshape(-1)
 
 
-def _labels(data: Source, rows: Array, options: Settings) -> tuple[Array, tuple[str, str] | None]:
+def _labels(data: Source, rows: Array, given: Given) -> tuple[Array, tuple[str, str] | None]:
     """Return the true classes (n,) of the ``rows`` (n,), -1 elsewhere, and the names of 0 and 1, None if unknown."""
     label = np.full(len(data.table), -1)
-    if options.label is None:
-        if options.given_label is not None:
-            problem = "--given-label is a value of the true label, but there is no --label"
-            raise InvalidInput(problem, option="given_label", remedy="Pass --label, or drop --given-label")
+    if given.label is None:
+        if given.given_label is not None:
+            problem = "given_label is a value of the true label, but there is no label"
+            raise InvalidInput(problem, option="given_label", remedy="Give the label, or drop given_label")
         return label, None
     some = replace(data, table=data.table[rows])
-    column = some.table[options.label]
-    if options.given_label is None and options.positive is None and set(column.unique().tolist()) != {0, 1}:
+    column = some.table[given.label]
+    if given.given_label is None and given.positive is None and set(column.unique().tolist()) != {0, 1}:
         return label, None
-    if options.positive is not None and column.nunique() > 2:
-        codes, (one, rest) = grouped(some, options.label, column, options.positive, "label", "positive")
+    if given.positive is not None and column.nunique() > 2:
+        codes, (one, rest) = grouped(some, given.label, column, given.positive, "label", "positive")
         label[rows] = 1 - codes
         return label, (rest, one)
-    label[rows], levels = two_classes(some, options.label, options.positive)
+    label[rows], levels = two_classes(some, given.label, given.positive)
     return label, levels
 
 
-def space_of(groups: Groups, options: Settings, codes: Collection[str], path: str) -> Space:
+def space_of(groups: Groups, standardize: Literal["continuous", "none"], codes: Collection[str], path: str) -> Space:
     """Return the space of the two groups' rows, in which numeric ``codes`` are categories.
 
     Raises InvalidInput for infinite values, for columns that are neither numbers nor categories, and if nothing is left
@@ -196,7 +188,7 @@ def space_of(groups: Groups, options: Settings, codes: Collection[str], path: st
     source = Source(path, frame)
     values = numeric(source, numbers, True, "numbers or text") if numbers else np.zeros((len(frame), 0))
     values = values[frame.index.get_indexer(ordered.index)]  # rounding must not depend on the row order
-    measured = units(values, numbers, options.standardize)
+    measured = units(values, numbers, standardize)
     inputs = []
     for name in frame.columns:
         if name in categories:
@@ -215,10 +207,7 @@ def space_of(groups: Groups, options: Settings, codes: Collection[str], path: st
                     source=path,
                     option="drop",
                     column=name,
-                    remedy=(
-                        "If it is a name or an identifier, leave it out of --features or pass "
-                        f"{advised('drop', name)}; {other}"
-                    ),
+                    remedy=f"If it is a name or an identifier, leave it out of the features; {other}",
                 )
             inputs.append(Input(name, levels=pd.Series(levels, dtype=frame[name].dtype)))
             continue
@@ -244,6 +233,6 @@ def space_of(groups: Groups, options: Settings, codes: Collection[str], path: st
             f"{path}: every feature is constant in {groups.source.level} and in {groups.target.level}",
             source=path,
             option="features",
-            remedy="A map needs features that vary. Choose other features (--features)",
+            remedy="A map needs features that vary. Choose other features",
         )
     return replace(still, moving=moving)

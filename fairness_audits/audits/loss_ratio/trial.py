@@ -55,7 +55,9 @@ def tables_of(settings: Settings, source: Source, model: Model, reference: Sourc
     """Return the encoded tables. Raises InvalidInput if the reference has other columns or levels than the source."""
     sensitive = [attribute(text, tuple(source.table.columns)) for text in settings.sensitive]
     apart = [one.column for one in sensitive]
-    columns = feature_names(source, settings, settings.label, apart, "sensitive", settings.include_sensitive)
+    columns = feature_names(
+        source, settings.features, settings.drop, settings.label, apart, "sensitive", settings.include_sensitive
+    )
     made = predictor(model, source.inputs(columns), Computing.of(settings), settings.search != "auto")
     codes = () if settings.search == "gradient" else coded(made, settings.categorical)
     if settings.search == "gradient" and settings.categorical:

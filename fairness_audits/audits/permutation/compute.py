@@ -26,8 +26,8 @@ from fairness_audits.messages import listed
 from fairness_audits.progress import track
 from fairness_audits.results.formats import plain, plural
 from fairness_audits.tables import numbers
+from fairness_audits.tables.frame import Table
 from fairness_audits.tables.levels import level_name, level_of, rest_of
-from fairness_audits.tables.table import Table
 
 WIDTH = 0.2
 """If the interval of a difference of rates is wider, a test without rejection is inconclusive."""
@@ -40,8 +40,7 @@ class Finding:
     ``fewest`` is the smallest number of units of one kind (such as positives) in a group. ``varied`` says whether the
     model's outputs differ. ``rests_on`` holds the rows and events behind each group's metric. Tests of one
     ``hypothesis``, such as equal TPR and equal FNR, count once. ``adjusted`` is the corrected p-value, None if the test
-    is undefined. ``least`` is the corrected value of the smallest p-values that bins of scores allow. ``beyond`` is the
-    corrected p-value of the hypothesis "within the bounds".
+    is undefined. ``beyond`` is the corrected p-value of the hypothesis "within the bounds".
     """
 
     grouping: str
@@ -52,7 +51,6 @@ class Finding:
     hypothesis: tuple[str, ...]
     varied: bool = True
     adjusted: float | None = None
-    least: float | None = None
     rests_on: tuple[Support, ...] = ()
     beyond: float | None = None
 
@@ -81,11 +79,6 @@ class Finding:
         sides = {"greater": (test.ci_low,) * 2, "less": (test.ci_high,) * 2}
         ends = sides.get(test.alternative, (test.ci_low, test.ci_high))
         return sum(abs(end - test.difference) for end in ends) > limit
-
-    @property
-    def turned(self) -> bool:
-        """Return whether the rejection of equality may depend on the order of scores within bins."""
-        return bool(self.test.hidden) and not self.rejected and self.least is not None and self.least <= self.test.alpha
 
     @property
     def rejected(self) -> bool:
@@ -302,8 +295,6 @@ def _corrected(findings: list[Finding], correction: str) -> tuple[Finding, ...]:
     findings = [replace(one, beyond=p) for one, p in zip(findings, beyond, strict=True)]
     if correction == "max_t":
         alone = (replace(one, adjusted=one.test.p_value) if one.test.metric == CORRELATION else one for one in findings)
-        return tuple(replace(one, least=one.test.p_least) for one in alone)
-    adjusted, least = (
-        adjusted_p([getattr(finding.test, p) for finding in findings], each, correction) for p in ("p_value", "p_least")
-    )
-    return tuple(replace(one, adjusted=p, least=q) for one, p, q in zip(findings, adjusted, least, strict=True))
+        return tuple(alone)
+    adjusted = adjusted_p([finding.test.p_value for finding in findings], each, correction)
+    return tuple(replace(one, adjusted=p) for one, p in zip(findings, adjusted, strict=True))

@@ -12,15 +12,14 @@ import numpy as np
 
 from fairness_audits.audits.inference import wilson_interval
 from fairness_audits.audits.permutation import equivalence, intervals
-from fairness_audits.audits.permutation.bins import Coarse
-from fairness_audits.audits.permutation.doubts import NO_DOUBT, Doubt, doubt_of
+from fairness_audits.audits.permutation.doubts import NO_DOUBT, Doubt, margins
 from fairness_audits.audits.permutation.equivalence import Bounds, Equivalence
 from fairness_audits.audits.permutation.exact import Rates, exact_p
 from fairness_audits.audits.permutation.exact import statistic as exact_statistic
 from fairness_audits.audits.permutation.metrics import Auc, Mean, Metric, Rate, UserMetric, metric_named
 from fairness_audits.audits.permutation.monte_carlo import Alternative, Method, MonteCarlo, Settings, monte_carlo
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions, near_zero
-from fairness_audits.audits.permutation.reasons import GUARANTEES, OF_BINS, missing, stopping, without_variance
+from fairness_audits.audits.permutation.reasons import GUARANTEES, missing, stopping, without_variance
 from fairness_audits.audits.permutation.resamplers import countable, decisions, resampler
 from fairness_audits.audits.permutation.units import Support, support
 from fairness_audits.errors import InvalidInput
@@ -48,10 +47,6 @@ class PermutationTest:
     concerned, clusters, rows). ``draws`` is the number of permutations, 0 if the distribution was enumerated. In
     ``undefined_draws`` of them a group lacks the rows that the metric needs; these count as extreme. ``guarantee``
     states in a sentence what the p-value guarantees.
-
-    ``hidden`` bounds the error of the difference if scores were counted in bins, from the pairs of rows and the widths
-    of the bins. It is included in the interval. ``p_value`` is the largest p-value that the bins allow, ``p_least`` the
-    smallest.
 
     ``equivalence`` is the result for the requested bounds; None without bounds.
 
@@ -81,8 +76,6 @@ class PermutationTest:
     undefined_draws: int = 0
     guarantee: str = ""
     undefined: str = ""
-    hidden: float = 0.0
-    p_least: float | None = None
     equivalence: Equivalence | None = None
 
     @property
@@ -215,7 +208,6 @@ def _exact(data: Predictions | Counts, metric: Rate, settings: Settings, bounds:
         p_value=value,
         p_low=value,
         p_high=value,
-        p_least=value,
         rejected=rejected,
         direction=direction(rates.difference, p.greater, p.less, settings),
         equivalence=None if bounds is None else equivalence.of_rates(rates, bounds, settings.alpha),
@@ -237,13 +229,13 @@ def _resampled(
         result = replace(result, undefined=without_variance(data, metric, observed))
     if result.undefined:
         return result
-    if isinstance(source, Coarse):
-        result = replace(result, guarantee=result.guarantee + OF_BINS)
     if bounds is not None and method == "unstudentized":
         raise InvalidInput(
             "--method=unstudentized cannot test a margin", option="method", remedy="Use exact or studentised tests"
         )
-    doubt = doubt_of(data, metric, observed, settings.level, studentized=method == "studentized")
+    doubt = NO_DOUBT
+    if method == "studentized":
+        doubt = Doubt(margins(data, metric, observed, settings.level), settings.level)
     found = monte_carlo(source, method, settings, doubt.towards_zero(float(observed.difference)))
     result = completed(result, found, settings, doubt)
     if bounds is None:
@@ -280,12 +272,7 @@ def completed(
     doubt: Doubt = NO_DOUBT,
     limits: tuple[float, float] = intervals.EVERY,
 ) -> PermutationTest:
-    """Complete the result by a Monte-Carlo test of a difference within ``limits``.
-
-    The p-value is the largest that the ``doubt`` allows.
-    """
-    possible = sorted(doubt.possible(found), key=lambda one: one.p(settings.alternative))
-    least, found = possible[0].p(settings.alternative), possible[-1]
+    """Complete the result by a Monte-Carlo test of a difference within ``limits``."""
     value = found.p(settings.alternative)
     low, high = intervals.of_draws(found, settings, doubt, limits)
     p_low, p_high = found.p_interval(settings)
@@ -303,8 +290,6 @@ def completed(
         draws=len(found.reference),
         undefined_draws=found.undefined_draws,
         guarantee=result.guarantee + stopping(found, settings),
-        hidden=doubt.difference,
-        p_least=least,
     )
 
 

@@ -1,4 +1,4 @@
-"""What the standard error of a difference leaves out: groups without variance, and scores known only by their bins."""
+"""What the standard error of a difference leaves out: groups without variance."""
 
 from dataclasses import dataclass, replace
 
@@ -6,9 +6,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from fairness_audits.audits.inference import unseen
-from fairness_audits.audits.permutation.bins import hidden
-from fairness_audits.audits.permutation.metrics import Auc, Mean, Metric, Rate
-from fairness_audits.audits.permutation.monte_carlo import MonteCarlo
+from fairness_audits.audits.permutation.metrics import Auc, Metric, Rate
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions
 from fairness_audits.audits.permutation.resamplers import countable
 from fairness_audits.audits.permutation.statistics import MetricEstimate, without_rounding
@@ -18,17 +16,14 @@ from fairness_audits.values import Array
 
 @dataclass(frozen=True)
 class Doubt:
-    """What is unknown about the difference of two metrics beyond its standard error; every part is 0 if nothing is.
+    """What is unknown about the difference of two metrics beyond its standard error; 0 if nothing is.
 
     ``margins`` (2, 2) bounds at ``level``, by :func:`margins`, how far the metric of each group may be below and above
-    its estimate. ``difference`` and ``error`` bound the errors of the difference and of its standard error if scores
-    were counted in bins.
+    its estimate.
     """
 
     margins: Array
     level: float = 0.025
-    difference: float = 0.0
-    error: float = 0.0
 
     @property
     def deviations(self) -> Array:
@@ -45,35 +40,8 @@ class Doubt:
         margin = np.hypot(down_a, up_b) if difference > 0 else np.hypot(up_a, down_b)
         return float(margin / ndtri(1 - self.level)) if np.isfinite(margin) else 0.0
 
-    def possible(self, found: MonteCarlo) -> list[MonteCarlo]:
-        """Return the test with each of the statistics that bracket the one of the exact scores."""
-        if not (self.difference or self.error):
-            return [found]
-        wide, narrow = found.scale + self.error, max(found.scale - self.error, 0.0)
-        ends = [found.difference + side * self.difference for side in (-1, 1)]
-        outwards = [narrow if side * end > 0 else wide for side, end in zip((-1, 1), ends, strict=True)]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            statistics = np.divide(ends, outwards)
-        if statistics[0] < 0 < statistics[1]:
-            statistics = np.append(statistics, 0.0)
-        return [replace(found, statistic=float(one), scale=wide) for one in statistics]
-
 
 NO_DOUBT = Doubt(np.zeros((2, 2)))
-
-
-def doubt_of(
-    data: Predictions | Counts, metric: Metric, observed: MetricEstimate, level: float, studentized: bool
-) -> Doubt:
-    """Return the doubt about the difference of the ``observed`` metrics of two groups, at this one-sided level.
-
-    A test that is not studentised uses no variance, so only the error of the difference concerns it.
-    """
-    off = hidden(data, metric) if isinstance(data, Counts) and isinstance(metric, Auc | Mean) else np.zeros((2, 2))
-    if not studentized:
-        return replace(NO_DOUBT, difference=float(off[0].sum()))
-    own = margins(data, metric, observed, level)
-    return Doubt(own, level, difference=float(off[0].sum()), error=float(np.hypot(*off[1])))
 
 
 def margins(data: Predictions | Counts, metric: Metric, observed: MetricEstimate, level: float) -> Array:

@@ -96,7 +96,7 @@ def of_rates(rates: Rates, bounds: Bounds, alpha: float) -> Equivalence:
 def of_draws(found: MonteCarlo, observed: MetricEstimate, bounds: Bounds, alpha: float, doubt: Doubt) -> Equivalence:
     """Test the bounds of the ``observed`` metrics by the studentised draws of their difference.
 
-    Every part of the ``doubt`` increases the p-values and widens the interval; a side with an infinite margin cannot be
+    The ``doubt`` increases the p-values and widens the interval; a side with an infinite margin cannot be
     shown. With a margin, a p-value is at least the normal one, because the draws of groups without variance may all be
     equal.
     """
@@ -110,10 +110,10 @@ def of_draws(found: MonteCarlo, observed: MetricEstimate, bounds: Bounds, alpha:
     def p(at: float, side: Alternative) -> float:
         sign, (down, up) = (1, deviations) if side == "greater" else (-1, deviations[::-1])
         factor = at if ratio else 1.0
-        distance = sign * (f_a - at * f_b if ratio else found.difference - at) - doubt.difference
+        distance = sign * (f_a - at * f_b if ratio else found.difference - at)
         scale = float(np.sqrt(v_a + at**2 * v_b)) if ratio else found.scale
         beside = float(np.hypot(down[0], factor * up[1]))
-        scale = np.hypot(scale + doubt.error, beside) if distance > 0 else max(scale - doubt.error, 0.0)
+        scale = float(np.hypot(scale, beside)) if distance > 0 else scale
         if np.isinf(beside):
             return 1.0
         with np.errstate(divide="ignore", invalid="ignore"):

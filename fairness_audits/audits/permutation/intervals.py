@@ -59,11 +59,10 @@ def newcombe(rates: Rates, alpha: float, alternative: Alternative) -> Interval:
 def of_draws(found: MonteCarlo, settings: Settings, doubt: Doubt = NO_DOUBT, limits: Interval = EVERY) -> Interval:
     """Compute the interval of a difference within ``limits``, by inverting a Monte-Carlo test, as the doubt requires.
 
-    The bound on the error through bins moves the ends. The margins of groups without variance are further legs of a
-    right triangle, as in Newcombe's interval. Source: Zou and Donner 2008.
+    The margins of groups without variance are further legs of a right triangle, as in Newcombe's interval. Source: Zou
+    and Donner 2008.
     """
     low, high = inverted(found, settings.alpha, settings.alternative)
-    low, high = low - doubt.difference, high + doubt.difference
     if doubt.margins.any():
         (down_a, down_b), (up_a, up_b) = doubt.margins
         low = found.difference - float(np.linalg.norm([found.difference - low, down_a, up_b]))
@@ -175,14 +174,10 @@ def of_ratio(p: Callable[[float, Alternative], float], alpha: float) -> Interval
 
 
 def of_equivalence(found: MonteCarlo, doubt: Doubt, alpha: float) -> Interval:
-    """Compute the interval of level 1 - 2 alpha of a difference from two one-sided tests.
-
-    Unlike in :func:`of_draws`, the error through bins is added after the margins, which gives a wider interval: the
-    one-sided tests subtract it from the distance to the bound.
-    """
+    """Compute the interval of level 1 - 2 alpha of a difference from two one-sided tests."""
     ends = np.array(inverted(found, 2 * alpha, "equal-tailed"))
     beside = np.hypot(doubt.deviations[:, 0], doubt.deviations[::-1, 1])
-    reach = np.hypot(ends - found.difference, beside * ndtri(1 - alpha)) + doubt.difference
+    reach = np.hypot(ends - found.difference, beside * ndtri(1 - alpha))
     return found.difference - float(reach[0]), found.difference + float(reach[1])
 
 

@@ -1,7 +1,7 @@
 """The data of a permutation test: rows with a model's predictions, or their contingency table.
 
 :class:`Predictions` has one entry per row. :class:`Counts` holds the number of rows by group, label and cell. A cell is
-a predicted label, a score or a bin of scores, so the table is small whatever the number of rows.
+a predicted label or a score, so the table is small whatever the number of rows.
 """
 
 from __future__ import annotations
@@ -128,44 +128,36 @@ class Predictions:
 class Counts:
     """``table[g, y, k]`` is the number of rows of group g with label y in cell k; (G, 2, K) integers.
 
-    Cell k holds the scores from lower[k] to upper[k], a single score if these are equal. Cells are in ascending order
-    and do not overlap. For decisions K = 2 and the cells are 0 and 1.
+    Cell k holds the rows with ``score[k]``; scores ascend. For decisions K = 2 and the cells are 0 and 1.
 
-    Raises ValueError for another shape, negative or fractional counts, bounds out of order and a group without rows.
+    Raises ValueError for another shape, negative or fractional counts, scores out of order and a group without rows.
     """
 
     table: Array
     groups: tuple[str, ...]
-    lower: Array
-    upper: Array
+    score: Array
 
     def __post_init__(self) -> None:
-        shape = (len(self.groups), 2, len(self.lower))
-        if self.table.shape != shape or self.upper.shape != self.lower.shape:
+        shape = (len(self.groups), 2, len(self.score))
+        if self.table.shape != shape:
             raise InvalidInput(f"expected a table group x label x cell of shape {shape}, found {self.table.shape}")
         if self.table.dtype.kind not in "iu" or (self.table < 0).any():
             raise InvalidInput(
                 f"expected counts, integers >= 0, found {self.table.dtype} with minimum {self.table.min()}"
             )
-        if (self.lower > self.upper).any() or (self.upper[:-1] > self.lower[1:]).any():
-            raise InvalidInput("expected cells in ascending order that do not overlap: sort them by their lower bound")
+        if (np.diff(self.score) <= 0).any():
+            raise InvalidInput("expected different scores in ascending order: sort them")
         _check_groups(self.table.sum(axis=(1, 2)), self.groups)
 
     @classmethod
     def of_decisions(cls, table: Array, groups: tuple[str, ...]) -> Counts:
         """Create counts from a table group x label x predicted label, (G, 2, 2)."""
-        cells = np.array([0.0, 1.0])
-        return cls(table, groups, cells, cells)
+        return cls(table, groups, np.array([0.0, 1.0]))
 
     @property
     def decided(self) -> bool:
         """Whether the cells are the two decisions 0 and 1."""
-        return np.array_equal(self.lower, [0.0, 1.0]) and np.array_equal(self.upper, [0.0, 1.0])
-
-    @property
-    def score(self) -> Array:
-        """One score for each cell, its midpoint: (K,)."""
-        return (self.lower + self.upper) / 2
+        return np.array_equal(self.score, [0.0, 1.0])
 
     @property
     def sizes(self) -> Array:
@@ -182,7 +174,7 @@ class Counts:
 
     def pair(self, a: int, b: int) -> Counts:
         """Return groups a and b only, as groups 0 and 1."""
-        return Counts(self.table[[a, b]], (self.groups[a], self.groups[b]), self.lower, self.upper)
+        return Counts(self.table[[a, b]], (self.groups[a], self.groups[b]), self.score)
 
 
 def near_zero(data: Predictions | Counts) -> tuple[Predictions | Counts, float]:
@@ -190,13 +182,10 @@ def near_zero(data: Predictions | Counts) -> tuple[Predictions | Counts, float]:
 
     One of the scores is subtracted; this is exact for all scores near it.
     """
-    ends = (data.score, data.score) if isinstance(data, Predictions) else (data.lower, data.upper)
-    low, high = float(ends[0].min()), float(ends[1].max())
+    low, high = float(data.score.min()), float(data.score.max())
     if min(abs(low), abs(high)) <= FAR * (high - low) or low <= 0 <= high:
         return data, 0.0
-    if isinstance(data, Predictions):
-        return replace(data, score=data.score.astype(np.float64) - low), low
-    return replace(data, lower=data.lower - low, upper=data.upper - low), low
+    return replace(data, score=data.score.astype(np.float64) - low), low
 
 
 def decided(score: Array, threshold: float) -> Array:

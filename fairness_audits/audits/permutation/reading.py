@@ -13,17 +13,19 @@ from fairness_audits.inputs.table import Attribute, attribute
 from fairness_audits.messages import check_columns, has_column, unlike
 from fairness_audits.results.formats import as_typed
 from fairness_audits.tables import contingency, predictions
+from fairness_audits.tables.frame import Table
 from fairness_audits.tables.groupings import Constant
 from fairness_audits.tables.groupings import grouping as grouping_of
-from fairness_audits.tables.table import Faulty, Table
+from fairness_audits.tables.table import Faulty
 
 ROWS = 100_000
 """Largest number of rows read row by row. In larger data each distinct score is counted if there are few."""
 DISTINCT = 2_000
 """Largest number of distinct scores that counts as few."""
 IN_MEMORY = 20_000_000
-"""Largest number of rows held in memory. In larger data scores are counted in bins, unless the user objects."""
-BINS = 10_000
+"""Largest number of rows held in memory. In larger data each distinct score is counted."""
+SCORES = 100_000
+"""Largest number of distinct scores that are counted: a permutation takes a draw for each."""
 Data: TypeAlias = tuple[Counts | Predictions, str]
 """The data of a metric's tests, and a description of how they were read."""
 
@@ -63,18 +65,20 @@ def decisions(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
 
 
 def scores(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
-    """Count rows by group x label x score if few scores are distinct, else read the rows, or bin them if too many."""
-    bins, score = plan.settings.bins, str(plan.settings.score)
-    if bins == "auto" and table.size() > ROWS and table.distinct((score,))[score] <= DISTINCT:
-        exact = contingency(table, **columns, bounds=plan.bounds)
-        return exact, f"counts of {len(exact.lower):,} distinct scores"
-    if bins == "none" or (bins == "auto" and table.size() <= IN_MEMORY):
+    """Count rows by group x label x score if few scores are distinct or rows do not fit in memory; else read the rows.
+
+    Raises InvalidInput if too many scores are distinct to count them.
+    """
+    score, size = str(plan.settings.score), table.size()
+    distinct = table.distinct((score,))[score] if size > ROWS else 0
+    if size <= ROWS or (size <= IN_MEMORY and distinct > DISTINCT):
         return rows(table, plan, columns)
-    number = BINS if bins == "auto" else bins
-    counted = contingency(table, **columns, bounds=plan.bounds, bins=number)
-    if (counted.lower == counted.upper).all():
-        return counted, f"counts of {len(counted.lower):,} distinct scores"
-    return counted, f"counts of scores in {len(counted.lower):,} bins by rank"
+    if distinct > SCORES:
+        problem = f"{table.name}: column {score!r} has about {distinct:,} distinct scores in {size:,} rows"
+        remedy = f"Above {IN_MEMORY:,} rows, at most {SCORES:,} scores can be counted. Round them"
+        raise InvalidInput(problem, source=table.name, option="score", column=score, remedy=remedy)
+    counted = contingency(table, **columns, bounds=plan.bounds)
+    return counted, f"counts of {len(counted.score):,} distinct scores"
 
 
 def rows(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from fairness_audits.audits.permutation.bins import LOST
 from fairness_audits.audits.permutation.metrics import Auc, Metric, Rate
 from fairness_audits.audits.permutation.monte_carlo import MonteCarlo, Settings
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions
@@ -17,11 +16,6 @@ GUARANTEES = {
     "unstudentized": "if the groups have the same distribution, the probability of rejection is at most alpha; if "
     "only the metric is equal, it can be far from alpha",
 }
-
-OF_BINS = (
-    f"; estimates and the statistic use all rows, but the permutations use bins of ranks, which may change a variance "
-    f"by {LOST:.0%}"
-)
 
 NEEDED = {"tpr": "label 1", "fnr": "label 1", "fpr": "label 0", "tnr": "label 0"}
 NEEDED |= {"precision": "prediction 1", "npv": "prediction 0"}

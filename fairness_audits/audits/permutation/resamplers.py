@@ -1,10 +1,7 @@
 """Choose how to permute: counts of kinds if rows repeat, compiled passes over rows if they do not."""
 
-from functools import partial
-
 import numpy as np
 
-from fairness_audits.audits.permutation import bins
 from fairness_audits.audits.permutation.draws import CountResampler, Resampler
 from fairness_audits.audits.permutation.metrics import Auc, Mean, Metric, Rate, UserMetric
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions, check_binary, tabulated
@@ -51,8 +48,8 @@ def resampler(
             raise InvalidInput(
                 f"{metric.name} needs scores, found counts of decisions: count the rows by score", option="score"
             )
-        if 2 * len(data.lower) * ROWS_PER_KIND <= data.sizes.sum() or (data.lower < data.upper).any():
-            return _of_bins(data, metric, seed)
+        if 2 * len(data.score) * ROWS_PER_KIND <= data.sizes.sum():
+            return _of_scores(data, metric, seed)
         data = _spread(data)
     if isinstance(metric, Auc):
         return _auc(data, seed)
@@ -75,26 +72,14 @@ def countable(data: Predictions | Counts) -> bool:
     return isinstance(data, Counts) or (data.cluster is None and data.weight is None)
 
 
-def _of_bins(data: Counts, metric: Auc | Mean | Rate, seed: int) -> Resampler:
-    kinds, many = data.table.reshape(len(data.groups), -1), len(data.lower) > bins.MANY_CELLS
+def _of_scores(data: Counts, metric: Auc | Mean | Rate, seed: int) -> Resampler:
+    kinds = data.table.reshape(len(data.groups), -1)
     if isinstance(metric, Auc):
-        drawn = CountResampler(BinnedAuc(len(data.lower)), kinds, seed)
-        if not many:
-            return drawn
-        return bins.coarse_auc(drawn.observed, data.table.sum(axis=0), partial(bins.merged, data.table), seed) or drawn
+        return CountResampler(BinnedAuc(len(data.score)), kinds, seed)
     assert isinstance(metric, Mean)
     seen = kinds.any(axis=0)
-    label, score = np.repeat([0, 1], len(data.lower))[seen], np.tile(data.score, 2)[seen]
-    parts, kinds = _parts(metric, label, score), kinds[:, seen]
-    if (data.lower < data.upper).any():
-        parts[:, 0] = bins.values_of(metric, data)[0][seen]
-    drawn = CountResampler(RatioOfSums(parts), kinds, seed)
-    if not (many and bins.can_be_binned(parts)):
-        return drawn
-    order = np.argsort(parts[:, 0], kind="stable")
-    values, counts = parts[order, 0], kinds[:, order]
-    table = partial(bins.merged, counts)
-    return bins.coarse_mean(drawn.observed, values, counts.sum(axis=0), table, seed) or drawn
+    label, score = np.repeat([0, 1], len(data.score))[seen], np.tile(data.score, 2)[seen]
+    return CountResampler(RatioOfSums(_parts(metric, label, score)), kinds[:, seen], seed)
 
 
 def _spread(data: Counts) -> Predictions:
@@ -134,15 +119,7 @@ def _auc(data: Predictions, seed: int) -> Resampler:
         return ClusteredRanks.of(data.label, data.score, *data.units(), groups, seed, data.weight)
     scores, cell = np.unique(data.score, return_inverse=True)
     if 2 * len(scores) * ROWS_PER_KIND > len(data.label):
-        rows = RankedRows.of(data.label, data.score, data.group, groups, seed)
-        if len(data.label) <= bins.MANY_ROWS:
-            return rows
-        counts = tabulated((2, len(scores)), data.label, cell)
-
-        def table(own: Array) -> Array:
-            return tabulated((groups, 2, int(own[-1]) + 1), data.group, data.label, own[cell])
-
-        return bins.coarse_auc(rows.observed, counts, table, seed) or rows
+        return RankedRows.of(data.label, data.score, data.group, groups, seed)
     kinds = tabulated((groups, 2, len(scores)), data.group, data.label, cell).reshape(groups, -1)
     return CountResampler(BinnedAuc(len(scores)), kinds, seed)
 
@@ -172,13 +149,6 @@ def _of_units(parts: Array, group: Array, groups: int, seed: int) -> Resampler:
     # Real and imaginary part make one sortable key of the pair.
     kinds, kind = np.unique(parts[:, 0] + 1j * parts[:, 1], return_inverse=True)
     if len(kinds) * ROWS_PER_KIND > len(parts):
-        rows = SummedRows(RatioOfSums(parts), group, sizes(group, groups), seed)
-        if len(parts) <= bins.MANY_ROWS or not bins.can_be_binned(parts):
-            return rows
-
-        def table(own: Array) -> Array:
-            return tabulated((groups, int(own[-1]) + 1), group, own[kind])
-
-        return bins.coarse_mean(rows.observed, kinds.real, np.bincount(kind), table, seed) or rows
+        return SummedRows(RatioOfSums(parts), group, sizes(group, groups), seed)
     counts = tabulated((groups, len(kinds)), group, kind)
     return CountResampler(RatioOfSums(np.stack([kinds.real, kinds.imag], axis=-1)), counts, seed)

@@ -22,8 +22,8 @@ from fairness_audits.results.formats import decimal, level, p_text, plain, plura
 from fairness_audits.results.formats import factor as ratio_text
 from fairness_audits.results.formats import sentence as sentence_case
 from fairness_audits.results.result import Column, Figure, Result, Row, Section, Table, Text, Verdict, rows_of, under
+from fairness_audits.tables import frame as tables
 from fairness_audits.tables import opened
-from fairness_audits.tables import table as tables
 from fairness_audits.tables.source import local_files
 
 CAVEATS = """
@@ -40,8 +40,6 @@ correction_by_metric: Intervals are not corrected for the number of tests. max-T
 several_tests: Intervals are not corrected for the number of tests. The adjusted p-values are.
 correlation_to_compare_with: Method unstudentized rejects too often or too rarely if the score and the attribute are
   dependent but not correlated. Use it for comparison only.
-bins: Scores are counted in bins, which changes a difference by at most {hidden:.1e}. The intervals and p-values account
-  for this.
 all_shown: The conclusion that all comparisons are within the bound needs no correction: the probability that it is
   wrong is at most {alpha:g}. Only findings beyond the bound need one.
 one_hypothesis_twice: If two rates sum to 1 (tpr and fnr, fpr and tnr), either both differ between groups or neither
@@ -71,8 +69,6 @@ LIMITS = """
 undefined <= 0 unless rejected: {value} of {tests} tests could not be computed ({first}).
 small <= 0 unless rejected: In {value} of {tests} tests, a group has fewer than {least} units (for an AUC, positives or
   negatives; with weights, their effective number). These tests are valid only for large groups.
-turned <= 0 unless rejected: In {value} of {tests} tests, the result depends on the order of scores within bins. Use
-  more --bins, or --bins=none.
 wide <= 0 unless rejected: In {value} of {tests} tests, equality is not rejected but the interval is wider than {width},
   so there are too few rows to tell. Test a --margin, or choose another --width.
 unshown <= 0 unless rejected: {bound} is not shown in {value} of {tests} tests.
@@ -148,7 +144,6 @@ def result(finding: Finding) -> dict[str, Any]:
             **{name: getattr(test, name) for name in ("method", "exact", "draws", "undefined_draws")},
             "guarantee": test.guarantee,
             "basis": finding.basis,
-            "hidden_by_bins": test.hidden,
             "undefined": test.undefined or None,
             "bounds": bounds_of(finding),
         }
@@ -202,7 +197,6 @@ def verdict(results: Sequence[Entry], findings: Sequence[Finding], plan: Plan) -
     quantities = {
         **{"tests": len(results), "undefined": len(undefined) if known else None, "small": sum(small)},
         **{"first": undefined[0] if undefined else "", "least": LEAST_UNITS},
-        "turned": sum(finding.turned for finding in findings),
         "varied": sum(finding.varied for finding in findings),
         **{"wide": None if plan.shown else sum(one.wide(width) for one in findings), "width": width or WIDTH},
         **{"unshown": decided.count("not shown") if plan.shown else None, "bound": sentence_case(bound)},
@@ -482,7 +476,6 @@ def conditions(every: Sequence[Finding], plan: Plan) -> dict[str, Any]:
     settings, alpha, number = plan.settings, plan.settings.alpha, hypotheses(findings)
     families = {(finding.grouping, finding.test.metric) for finding in findings}
     by_metric, alone = plan.correction == "max_t" and len(families) > 1, plan.correction == "none"
-    hidden = max((finding.test.hidden for finding in findings), default=0.0)
     risk, drawn = settings.resampling_risk, not all(finding.test.exact for finding in findings)
     correlated = [finding.test.metric == CORRELATION for finding in every]
     return {
@@ -498,7 +491,6 @@ def conditions(every: Sequence[Finding], plan: Plan) -> dict[str, Any]:
         "one_hypothesis_twice": 1 < number < len(findings)
         and plan.shown is None
         and not (alone or plan.correction == "max_t"),
-        "bins": hidden > 0 and {"hidden": hidden},
         "method_to_compare_with": settings.method == "unstudentized" and not all(correlated),
         "correlation_to_compare_with": settings.method == "unstudentized" and any(correlated),
         "stopped_early": drawn and risk is not None and {"alpha": alpha, "risk": risk, "level": level(risk)},

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 from fairness_audits.options import Decisions, Files, Level, Options, Output, Seed, option, source
-from fairness_audits.validation import Count, Limit, Positive, Share, at_least
+from fairness_audits.validation import Count, Limit, Positive, Share
 
 EXAMPLES = """\
 examples:
@@ -144,12 +144,6 @@ class Reading(Files, title="reading"):
     )
     threads: Count | None = source("number of threads of the engine (default: all cores)", None, "N")
     memory: str | None = source("memory limit of the engine, such as 4GB; it uses the disk beyond that", None, "SIZE")
-    bins: Literal["auto", "none"] | Annotated[int, at_least(2)] = option(
-        "count scores in N bins by rank for each label; none: use every score; auto: 10000 bins if there are more "
-        "than 20 million rows and many distinct scores, otherwise none (default: auto)",
-        "auto",
-        "N|none|auto",
-    )
 
 
 class Settings(Data, Comparison, Test, Conclusion, Reading, Output):

@@ -83,7 +83,7 @@ def tried(settings: Settings, source: Source, model: Model, directions: Array | 
     sensitive = [attribute(text, source.columns) for text in settings.sensitive]
     apart = [one.column for one in sensitive]
     roles = [name for name in (*groups, *apart) if name != settings.label]
-    columns = feature_names(source, settings, settings.label, roles, "--group", False)
+    columns = feature_names(source, settings.features, settings.drop, settings.label, roles, "group", False)
     known = named_as(model.names_in(source.table), source.table)
     columns = tuple(known) if known and set(known) <= set(columns) else columns
     made = predictor(model, source.inputs(columns), Computing.of(settings), True)

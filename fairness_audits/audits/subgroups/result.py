@@ -26,8 +26,8 @@ from fairness_audits.messages import check_columns
 from fairness_audits.results.formats import decimal, level, p_text, plain, span
 from fairness_audits.results.result import Column, Result, Section, Table, rows_of, under
 from fairness_audits.seeds import generators
+from fairness_audits.tables import frame as tables
 from fairness_audits.tables import opened
-from fairness_audits.tables import table as tables
 from fairness_audits.tables.levels import in_order, level_name
 from fairness_audits.tables.rows import Values, doubles, outcomes
 from fairness_audits.tables.source import local_files

@@ -1,5 +1,7 @@
 """Plans: power by another enumeration and by simulation of the tests; each question is the inverse of the other."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import binom, fisher_exact
@@ -160,6 +162,6 @@ def test_the_formula_of_a_mean_is_the_power_of_its_permutation_test() -> None:
         {"gap": 0.1, "of_rows": (0.1, 0.2, 0.3)},
     ],
 )
-def test_what_does_not_fit_together_is_refused(call: dict[str, object]) -> None:
+def test_what_does_not_fit_together_is_refused(call: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         fa.plan(**{"metric": "tpr", "value": 0.8, **call})

@@ -12,14 +12,11 @@ from scipy import stats
 from scipy.special import expit
 
 from fairness_audits.audits.inference import corrected
-from fairness_audits.audits.permutation import bins
 from fairness_audits.audits.permutation.core import permutation_test
 from fairness_audits.audits.permutation.intervals import inverted
 from fairness_audits.audits.permutation.metrics import METRICS, Rate
 from fairness_audits.audits.permutation.monte_carlo import Alternative, MonteCarlo
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions
-from fairness_audits.audits.permutation.resamplers import resampler
-from fairness_audits.audits.permutation.statistics import studentized
 from fairness_audits.seeds import generators
 from fairness_audits.values import Dataset
 from pipeline.audits import auc, permutation, sample_size, thresholds
@@ -265,20 +262,19 @@ def test_counts_of_scores_are_tested_like_the_rows(steps: int, metric: str) -> N
     """With few values of the score by draws of counts, with hardly any two rows alike by the rows."""
     score = np.floor(ROWS.score * steps) / steps
     values, cell = np.unique(score, return_inverse=True)
-    bins = Counts(tabulated(ROWS.group, ROWS.label, cell), ROWS.groups, values, values)
-    by_bins = checked(bins, metric, draws=4000)
+    by_score = checked(Counts(tabulated(ROWS.group, ROWS.label, cell), ROWS.groups, values), metric, draws=4000)
     by_rows = checked(replace(ROWS, score=score), metric, draws=4000, seed=2)
-    assert by_bins.estimates == pytest.approx(by_rows.estimates)
-    assert by_bins.statistic == pytest.approx(by_rows.statistic)
-    assert by_bins.p_value == pytest.approx(by_rows.p_value, abs=0.04)
+    assert by_score.estimates == pytest.approx(by_rows.estimates)
+    assert by_score.statistic == pytest.approx(by_rows.statistic)
+    assert by_score.p_value == pytest.approx(by_rows.p_value, abs=0.04)
 
 
 def test_an_empty_cell_where_the_loss_is_infinite_does_no_harm() -> None:
     table = np.array([[[9, 40, 30], [0, 20, 60]], [[8, 50, 40], [0, 30, 50]]])
     scores = np.array([0.0, 0.3, 0.7])
-    assert not checked(Counts(table, ("a", "b"), scores, scores), "log_loss").undefined
+    assert not checked(Counts(table, ("a", "b"), scores), "log_loss").undefined
     table[1, 1, 0] = 1
-    infinite = checked(Counts(table, ("a", "b"), scores, scores), "log_loss")
+    infinite = checked(Counts(table, ("a", "b"), scores), "log_loss")
     assert "the log loss of group 'b' is infinite" in infinite.undefined
 
 
@@ -296,7 +292,7 @@ def test_a_test_does_not_depend_on_the_scale_of_the_scores(scale: float, offset:
         rows = Predictions(label, score, group, ("a", "b"))
         if counted:
             values, cell = np.unique(score, return_inverse=True)
-            return checked(Counts(tabulated(group, label, cell), ("a", "b"), values, values), metric)
+            return checked(Counts(tabulated(group, label, cell), ("a", "b"), values), metric)
         return checked(rows, metric)
 
     for metric in ("auc", "mean_score"):
@@ -324,65 +320,6 @@ def test_zeros_of_either_sign_are_one_score() -> None:
             (0.5, 0.5) if metric == "auc" else (0, 0),
             1,
         )
-
-
-# Many rows: the estimates and T are of the scores as they are, whatever is permuted.
-
-
-def rare(rng: np.random.Generator, n: int, tail: float = 0.0) -> Predictions:
-    """A rare event, ranked nearly without a fault; scores with a heavy ``tail``."""
-    label, group = (rng.random(n) < 0.02).astype(np.int64), (rng.random(n) < 0.3).astype(np.int64)
-    score = np.exp(tail * (rng.normal(size=n) + 3.5 * label)) if tail else rng.normal(size=n) + 3.5 * label
-    return Predictions(label, score, group, ("a", "b"))
-
-
-@pytest.mark.parametrize("metric", ["auc", "mean_score", "squared_error"])
-@pytest.mark.parametrize("tail", [0.0, 1.5])
-def test_permutations_of_bins_have_the_law_of_permutations_of_rows(
-    metric: str, tail: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = rare(np.random.default_rng(2), 20_000, tail)
-    rows = checked(data, metric, draws=1500)
-    monkeypatch.setattr(bins, "MANY_ROWS", 10_000)
-    source = resampler(data, METRICS[metric], 1, 1.0, 0)
-    assert isinstance(source, bins.Coarse)
-    found = checked(data, metric, draws=1500, seed=2)
-    assert (found.estimates, found.statistic) == (rows.estimates, rows.statistic)
-    drawn = [studentized(one.permuted(0, 1024)) for one in (source, resampler_of_rows(data, metric, monkeypatch))]
-    assert stats.ks_2samp(*drawn).pvalue > 1e-3
-    assert found.p_value == pytest.approx(rows.p_value, abs=0.06)
-
-
-def resampler_of_rows(data: Predictions, metric: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(bins, "MANY_ROWS", 10**9)
-    return resampler(data, METRICS[metric], 2, 1.0, 0)
-
-
-def test_rows_are_permuted_where_bins_would_lose_their_variance(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bins, "MANY_ROWS", 100)
-    monkeypatch.setattr(bins, "NUMBER", 2)
-    assert not isinstance(resampler(ROWS, METRICS["auc"], 1, 1.0, 0), bins.Coarse)
-    assert not isinstance(resampler(ROWS, METRICS["mean_score"], 1, 1.0, 0), bins.Coarse)
-
-
-@pytest.mark.parametrize("metric", ["auc", "mean_score", "mean_error", "absolute_error", "squared_error", "log_loss"])
-def test_no_order_of_the_scores_within_bins_is_beyond_the_bound(metric: str) -> None:
-    """Rows are put anywhere between the ends of their cell: estimate and error stay within what is said of them."""
-    rng = np.random.default_rng(3)
-    edges = np.unique(np.r_[0.01, rng.random(9) ** 3, 0.99])
-    cells = Counts(rng.integers(1, 12, (2, 2, len(edges) - 1)), ("a", "b"), edges[:-1], np.nextafter(edges[1:], 0))
-    off = bins.hidden(cells, METRICS[metric])  # type: ignore[arg-type]
-    binned = resampler(cells, METRICS[metric], 1, 1.0, 0).observed
-    group, label, cell = (np.repeat(one, cells.table.ravel()) for one in np.indices(cells.table.shape).reshape(3, -1))
-    furthest = 0.0
-    for trial in range(200):
-        share = np.where(label == trial % 2, rng.random(), rng.random(len(label)) ** 4)
-        rows = Predictions(label, cells.lower[cell] + share * (cells.upper - cells.lower)[cell], group, ("a", "b"))
-        exact = resampler(rows, METRICS[metric], 1, 1.0, 0).observed
-        assert (np.abs(exact.value - binned.value) <= off[0] * (1 + 1e-9)).all()
-        assert (np.abs(np.sqrt(exact.variance) - np.sqrt(binned.variance)) <= off[1] * (1 + 1e-9)).all()
-        furthest = max(furthest, float((np.abs(exact.value - binned.value) / off[0]).max()))
-    assert furthest > 0.3
 
 
 # The audits: every metric on every attribute of every repetition, by threshold and by sample size.
