@@ -86,6 +86,30 @@ TRUST_PICKLE = Option(
     "Open a pickled model or an exported program. Opening a pickle can run any code, so use this only for files from a "
     "source that you trust.",
 )
+MODEL = Option(
+    "model",
+    str,
+    doc=f"{TAKES}, where name is a model, a function x -> output, or a function without arguments that returns one of "
+    "these.",
+    metavar="MODEL",
+)
+INCLUDE_SENSITIVE = Option("include_sensitive", bool, False, "The sensitive columns are also inputs of the model.")
+DIRECTIONS = Option(
+    "directions",
+    Path | None,
+    None,
+    ".npy file of shape (number, features): displacements that should make no difference, in the columns' units.",
+    "FILE",
+)
+REFERENCE = Option(
+    "reference",
+    Path | None,
+    None,
+    "Rows that are not audited, with the same columns. The fair metric is learned from them, and a search among people "
+    "takes its values from them (default: the metric is learned from all rows of the data, and a fifth of the rows, "
+    "but at most 5,000, gives the values).",
+    "FILE",
+)
 OUTPUT = Option("output", Path | None, None, "Folder for {files}.", "DIR")
 JSON = Option("json", Path | None, None, "File for the result as JSON.", "FILE")
 JUNIT = Option("junit", Path | None, None, "File for the outcome as JUnit XML, for continuous integration.", "FILE")
@@ -153,6 +177,9 @@ class Command:
 COMMANDS: Mapping[str, Command] = {
     "compare": Command("compare", "compare", (PREDICTIONS, VERSIONS, *CSV)),
     "fliptest": Command("fliptest", "fliptest", (*ROWS, INCLUDE_GROUP, PREDICT, TRUST_PICKLE)),
+    "loss-ratio": Command(
+        "loss_ratio", "loss_ratio", (*ROWS, INCLUDE_SENSITIVE, MODEL, TRUST_PICKLE, DIRECTIONS, REFERENCE)
+    ),
     "plan": Command("plan", "plan", (), tests=False),
     "subgroups": Command("subgroups", "worst_subgroups", (PREDICTIONS, *CSV)),
 }
