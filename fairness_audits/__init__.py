@@ -42,7 +42,7 @@ from fairness_audits.audits.fliptest import fliptest
 from fairness_audits.audits.loss_ratio import loss_ratio
 from fairness_audits.audits.permutation.settings import Settings as PermutationSettings
 from fairness_audits.audits.plan import plan
-from fairness_audits.audits.robustness_bias.settings import Settings as RobustnessSettings
+from fairness_audits.audits.robustness_bias import robustness_bias
 from fairness_audits.audits.subgroups import worst_subgroups
 from fairness_audits.calls import keyworded
 from fairness_audits.errors import InvalidInput
@@ -133,82 +133,3 @@ def permutation_test(
 
     single = {"y": y, "score": score, "prediction": prediction, "cluster": cluster, "weight": weight}
     return of_arrays(single, {"group": group, "attribute": attribute}, cross, **settings)
-
-
-@keyworded(RobustnessSettings)
-def robustness_bias(
-    model: Any,
-    X: ArrayLike | pd.DataFrame,
-    y: ArrayLike | None = None,
-    *,
-    groups: ArrayLike | pd.DataFrame,
-    sensitive: ArrayLike | pd.DataFrame | None = None,
-    directions: ArrayLike | None = None,
-    **settings: Any,
-) -> Result:
-    r"""Test whether the images or rows of a group are closer to the decision boundary than all other images or rows.
-
-    .. math:: \sigma(P) = (A_P - A_{\bar P}) / A_{\bar P},
-
-    .. math:: A_P = \mathrm{mean}_{x \in P} \min(d(x), T),
-
-    where d(x) is the length of the smallest change that changes the class. Changes of images are measured by the
-    L2 norm of pixels in [0, 1], changes of rows by the L2 norm in standard deviations or by the fair metric.
-
-    Source: Nanda et al., "Fairness through robustness", FAccT 2021.
-
-    Parameters
-    ----------
-    model : torch.nn.Module, function of a float32 tensor (n, c, h, w), or any model of rows
-        Scores (n, K) of the classes, or (n,) or (n, 1) of class 1. Models of rows are those of :func:`loss_ratio`.
-    X : array (n, c, h, w), (n, h, w, c) or (n, h, w), or array-like or data frame (n, d)
-        Images, of uint8 or floating-point numbers in [0, 1]; ``mean`` and ``std`` describe the normalisation of the
-        model's input. Or rows with the model's inputs; text columns are categories.
-    y : array-like (n,), optional
-        True classes 0, 1, 2, ..., or names from ``classes``. Without ``y`` the model's predictions count as true.
-    groups : array-like (n,) or data frame (n, k)
-        The attributes whose levels are compared.
-    sensitive : array-like (n,) or data frame (n, k), optional
-        For rows: measure distances in the fair metric that :func:`loss_ratio` learns from these attributes.
-    directions : array-like (m, d), optional
-        For rows: in place of ``sensitive``, displacements that should make no difference.
-    %(settings)s
-
-    Returns
-    -------
-    Result
-        ``to_frame()`` has every measure of every group, ``to_frame("distances")`` every image or row.
-
-    Examples
-    --------
-    >>> import numpy as np, pandas as pd, torch
-    >>> rng = np.random.default_rng(0)
-    >>> dark = np.arange(200) % 2 == 0
-    >>> images = 0.5 + np.where(dark, 0.1, 0.4)[:, None, None] * rng.uniform(-1, 1, (200, 3, 3))
-    >>> model = lambda x: x.flatten(1).sum(dim=1) - 4.5
-    >>> groups = pd.DataFrame({"dark": dark})
-    >>> result = robustness_bias(model, images, groups=groups, attack="exact", permutations=999)
-    >>> result.outcome, result.verdict.facts["closer"]
-    ('rejected', [{'partition': 'dark', 'level': 'True'}])
-
-    Rows under a linear model, whose exact distances have a closed form:
-
-    >>> a, b = np.where(dark, 1, 2) * rng.normal(size=200), rng.normal(size=200)
-    >>> rows = pd.DataFrame({"a": a, "b": b})
-    >>> result = robustness_bias(lambda frame: frame["a"] + frame["b"] / 9, rows, groups=groups, attack="exact")
-    >>> result.outcome, result.facts["results"][0]["bound"]
-    ('rejected', 'exact')
-    """
-    from fairness_audits.inputs.arrays import array_of, is_table
-    from fairness_audits.inputs.columns import Columns
-
-    framed = is_table("X", X)
-    parts = {"groups": groups, "sensitive": sensitive}
-    columns = Columns({"y": y}, several=parts, X=X if framed else None, outside=[] if framed else ["X"])
-    named = {"group": columns.several("groups"), "label": columns.one("y"), "sensitive": columns.several("sensitive")}
-    options = {"model": "", **named, **settings}
-    if framed:
-        options |= {"data": "X", "features": columns.several("X")}
-        return columns.audited("robustness_bias", "X", model, options, directions=columns.directions(directions))
-    options |= {"images": "X", "partition": "groups"}
-    return columns.audited("robustness_bias", "groups", model, options, array=array_of("X", X))

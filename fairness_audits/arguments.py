@@ -245,11 +245,16 @@ class Given:
 
     def but(self, **changes: Any) -> Given:
         """Return these options with some changed, and with others added before them."""
-        new, added = (
-            Given(self.audit, self.values),
-            {name: changes[name] for name in changes if name not in self.values},
-        )
-        object.__setattr__(new, "values", {**added, **self.values, **changes})
+        added = {name: value for name, value in changes.items() if name not in self.values}
+        return self._with({**added, **self.values, **changes})
+
+    def without(self, *names: str) -> Given:
+        """Return these options without some that do not apply."""
+        return self._with({name: value for name, value in self.values.items() if name not in names})
+
+    def _with(self, values: Mapping[str, Any]) -> Given:
+        new = Given(self.audit, self.values)
+        object.__setattr__(new, "values", values)
         return new
 
     def is_default(self, name: str) -> bool:

@@ -27,6 +27,9 @@ RUNS: dict[str, Callable[[], object]] = {
         LogisticRegression().fit(ROWS, ROWS["sex"]), ROWS, DECISION, directions=[1, 0], steps=1
     ),
     "plan": lambda: fa.plan(value=0.5, gap=0.1),
+    "robustness_bias": lambda: fa.robustness_bias(
+        lambda frame: frame["sex"] + frame["town"] - 1, ROWS, groups=ROWS["sex"], permutations=19, bootstraps=9
+    ),
     "subgroups": lambda: fa.worst_subgroups(ROWS, prediction=DECISION, draws=19),
 }
 """A short run of each audit."""

@@ -70,6 +70,13 @@ TEXT = Option(
 )
 ROWS = (DATA, FEATURES, DROP, TEXT, *CSV)
 """A table of rows, and the columns that the model uses."""
+MODEL = Option(
+    "model",
+    str,
+    doc=f"{TAKES}, where name is a model, a function x -> output, or a function without arguments that returns one of "
+    "these.",
+    metavar="MODEL",
+)
 INCLUDE_GROUP = Option("include_group", bool, False, "The group column is also an input of the model.")
 PREDICT = Option(
     "predict",
@@ -86,14 +93,15 @@ TRUST_PICKLE = Option(
     "Open a pickled model or an exported program. Opening a pickle can run any code, so use this only for files from a "
     "source that you trust.",
 )
-MODEL = Option(
-    "model",
-    str,
-    doc=f"{TAKES}, where name is a model, a function x -> output, or a function without arguments that returns one of "
-    "these.",
-    metavar="MODEL",
-)
 INCLUDE_SENSITIVE = Option("include_sensitive", bool, False, "The sensitive columns are also inputs of the model.")
+SENSITIVE = Option(
+    "sensitive",
+    Sequence[str],
+    (),
+    "Columns with sensitive attributes. Distances are then in the fair metric, in which changes along the directions "
+    "that separate their groups are short. Two levels, or one level against the rest.",
+    "A,B=LEVEL",
+)
 DIRECTIONS = Option(
     "directions",
     Path | None,
@@ -110,6 +118,33 @@ REFERENCE = Option(
     "but at most 5,000, gives the values).",
     "FILE",
 )
+GROUPS = Option(
+    "group",
+    Sequence[str],
+    (),
+    "Columns whose levels are compared; several are possible, also the label (default for images: all other columns).",
+    "COLUMN",
+)
+IMAGES = (
+    Option("images", Path | None, None, "A folder of PNG and JPEG files, at any depth.", "FOLDER"),
+    Option(
+        "partition",
+        Path | None,
+        None,
+        "CSV or Parquet with one row per image: its file, true class and groups.",
+        "FILE",
+    ),
+    Option(
+        "file",
+        str | None,
+        None,
+        "The column with the files' paths relative to the folder (default: file, filename, image or path, otherwise "
+        "the first column).",
+        "COLUMN",
+    ),
+    Option("channels", Literal[1, 3] | None, None, "1 for grey, 3 for colour (default: 1 if all images are grey)."),
+)
+"""Images, and a table of their groups."""
 OUTPUT = Option("output", Path | None, None, "Folder for {files}.", "DIR")
 JSON = Option("json", Path | None, None, "File for the result as JSON.", "FILE")
 JUNIT = Option("junit", Path | None, None, "File for the outcome as JUnit XML, for continuous integration.", "FILE")
@@ -141,10 +176,11 @@ class Command:
         """Return the options under the titles of the help."""
         audited: Audited = self.audit.audited  # type: ignore[attr-defined]
         outputs = (OUTPUT, JSON, JUNIT, GATE) if self.tests else (OUTPUT, JSON)
-        more = self.texts.get("options", {})
+        more, reads = self.texts.get("options", {}), {one.name: one for one in self.reads}
         every = [
             replace(one, doc=" ".join(filter(None, [one.doc, more.get(one.name)])))
-            for one in (*self.reads, *audited.columns_of_files.values(), *audited.options.values())
+            # What is read comes first, and may declare a column in its own way.
+            for one in {**reads, **audited.columns_of_files, **reads, **audited.options}.values()
         ]
         return {
             "required": [one for one in every if one.required],
@@ -181,6 +217,14 @@ COMMANDS: Mapping[str, Command] = {
         "loss_ratio", "loss_ratio", (*ROWS, INCLUDE_SENSITIVE, MODEL, TRUST_PICKLE, DIRECTIONS, REFERENCE)
     ),
     "plan": Command("plan", "plan", (), tests=False),
+    "robustness": Command(
+        "robustness_bias",
+        "robustness_bias",
+        (
+            *(MODEL, *IMAGES, replace(DATA, hint=Path | None, default=None)),
+            *(*ROWS[1:], SENSITIVE, DIRECTIONS, GROUPS, TRUST_PICKLE),
+        ),
+    ),
     "subgroups": Command("subgroups", "worst_subgroups", (PREDICTIONS, *CSV)),
 }
 

@@ -115,7 +115,7 @@ def in_array(source: Source, path: str, array: Array, resize: Sequence[int] | No
             problem = f"image {first} (counted from 0) has pixels that are missing or infinite"
             raise _refused(path, problem, "Correct or remove these images", first)
         if not (low >= 0 and high <= 1):
-            remedy = "Undo the normalisation, and pass it as --mean and --std"
+            remedy = "Undo the normalisation, and pass it as mean and std"
             if low >= 0 and high <= HIGHEST:
                 remedy = f"Divide them by {HIGHEST}"
             problem = f"expected floating-point pixels in [0, 1], found values from {low:g} to {high:g}"
@@ -154,14 +154,14 @@ def in_folder(
     """Return the column of file names, and the images in the order of the table's rows.
 
     This reads only the headers of the files. A file with an unreadable header is recorded as unreadable. Raises
-    InvalidInput if no header is readable, or if sizes differ without ``--resize``.
+    InvalidInput if no header is readable, or if sizes differ without ``resize``.
     """
     table = source.table
     if path is None or not path.is_dir():
-        problem = f"there is no folder {path}; --images takes a folder of PNG and JPEG files"
+        problem = f"there is no folder {path}; images takes a folder of PNG and JPEG files"
         raise InvalidInput(problem, source=path, option="images")
     if file is not None:
-        check_columns(table, [file], "--file", source.name)
+        check_columns(table, [file], "file", source.name)
     column = file or next((str(name) for name in table if str(name).lower() in COLUMNS), str(table.columns[0]))
     names = [str(value) for value in table[column]]
     files = named_files(source, column, path)
@@ -191,7 +191,7 @@ def in_folder(
             f"({other[0]})",
             source=path,
             option="resize",
-            remedy=f"Resize all with --resize={height},{width}; distances then refer to the resized images",
+            remedy=f"Resize all, as with resize={height},{width}; distances then refer to the resized images",
         )
     count = channels or (1 if all(mode in GREY for _, mode, _ in known) else 3)
     return column, Images(
@@ -288,7 +288,7 @@ def named_files(source: Source, column: str, path: Path) -> list[Path]:
             option="file",
             column=column,
             row=names.index(absent[0]),
-            remedy=f"The column that --file names holds paths relative to {path}. Correct them, or remove these rows",
+            remedy=f"The column that file names holds paths relative to {path}. Correct them, or remove these rows",
         )
     files = [found[name] for name in names]
     places = [posixpath.normpath(file.as_posix()) for file in files]
@@ -334,12 +334,12 @@ def normalised(
     if model.kind == "estimator":
         raise no_gradient(model)
     if model.kind in ("onnx", "quantised") and with_gradient:
-        raise no_gradient(model, "use only --attack=smoothing, which needs none")
+        raise no_gradient(model, "use only attack='smoothing', which needs none")
     means, stds = (tuple(np.atleast_1d(values).tolist()) for values in (mean, std))
     for name, values in (("mean", means), ("std", stds)):
         if len(values) not in (1, shape[0]):
-            problem = f"--{name} gives {len(values)} numbers, but the images have {plural(shape[0], 'channel')}"
-            raise InvalidInput(problem, option=name, remedy="Pass one number for all channels, or one for each")
+            problem = f"{name} gives {len(values)} numbers, but the images have {plural(shape[0], 'channel')}"
+            raise InvalidInput(problem, option=name, remedy="Give one number for all channels, or one for each")
     check_normalisation(means, stds)
     centre, scale = (
         torch.tensor(values, device=device, dtype=torch.float32)[:, None, None] for values in (means, stds)
@@ -349,11 +349,11 @@ def normalised(
         unit="image",
         inputs=f"images of shape {shape}",
         remedy=(
-            f"Its input has {plural(channels, 'channel')} of {height} x {width} pixels. For another size, use "
-            f"--resize=H,W; for {plural(4 - channels, 'channel')}, use --channels={4 - channels}"
+            f"Its input has {plural(channels, 'channel')} of {height} x {width} pixels. For another size, set "
+            f"resize; for {plural(4 - channels, 'channel')}, read a folder with channels={4 - channels}"
         ),
         precision="images are float32, so convert the model to float32",
-        without_gradient="; --attack=smoothing needs no gradient",
+        without_gradient="; attack='smoothing' needs no gradient",
     )
 
     def output(x: Tensor) -> Tensor:
@@ -366,12 +366,12 @@ def check_normalisation(mean: Sequence[float], std: Sequence[float]) -> None:
     """Raise InvalidInput unless these can be the means and standard deviations of pixels in [0, 1]."""
     for value in std:
         if not value > 0:
-            raise InvalidInput(f"--std={value:g} is not above 0", option="std")
+            raise InvalidInput(f"std={value:g} is not above 0", option="std")
     if min(mean) >= 0 and max(mean) <= 1 and max(std) <= LARGEST_STD:
         return
     if not (min(mean) >= 0 and max(mean) <= HIGHEST and max(std) <= HIGHEST):
         raise InvalidInput(
-            f"--mean={_numbers(mean)} and --std={_numbers(std)} do not fit pixels in [0, 1]: expected a mean in [0, "
+            f"mean={_numbers(mean)} and std={_numbers(std)} do not fit pixels in [0, 1]: expected a mean in [0, "
             f"1] and a standard deviation of at most {LARGEST_STD:g}",
             option="mean",
         )
@@ -379,10 +379,10 @@ def check_normalisation(mean: Sequence[float], std: Sequence[float]) -> None:
     means = [value / HIGHEST for value in mean] if max(mean) > 1 else mean
     stds = [value / HIGHEST for value in std] if max(std) > LARGEST_STD or min(std) >= 1 else std
     raise InvalidInput(
-        f"--mean={_numbers(mean)} and --std={_numbers(std)} are for pixels from 0 to {HIGHEST}, but the audit uses "
+        f"mean={_numbers(mean)} and std={_numbers(std)} are for pixels from 0 to {HIGHEST}, but the audit uses "
         "pixels in [0, 1]",
         option="mean",
-        remedy=f"Use --mean={_numbers(means)} --std={_numbers(stds)}",
+        remedy=f"Use mean={_numbers(means)} and std={_numbers(stds)}",
     )
 
 

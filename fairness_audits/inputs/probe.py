@@ -288,7 +288,7 @@ saturated: For some {{unit}}s (number: {{count:,}}), one class has probability 1
 def output_conditions(kind: Kind, detected: bool, saturated: int, unit: str) -> dict[str, Any]:
     """Return the conditions of OUTPUT_CAVEATS on how the outputs for each ``unit`` were read."""
     return {
-        "read_as_probabilities": kind == "probability" and detected and {"ROUNDING": ROUNDING},
+        "read_as_probabilities": kind == "probability" and detected,
         "saturated": saturated and {"count": saturated, "unit": unit},
     }
 

@@ -53,6 +53,11 @@ def factor(value: float | None) -> str:
     return f"{value:.3f}" if abs(value) < 10 else f"{value:,.1f}" if abs(value) < 1e5 else f"{value:.2e}"
 
 
+def size(value: float) -> str:
+    """Format a length with three significant digits, or with two if it is small, so that it fits its column."""
+    return f"{value:.3g}" if value >= 0.01 else f"{value:.2g}"
+
+
 def percent(share: float, decimals: int = 1) -> str:
     """Format a share as a percentage: ``12.5 %``."""
     return f"{100 * share:.{decimals}f} %"

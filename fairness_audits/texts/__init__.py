@@ -30,6 +30,7 @@ from jinja2 import Environment, StrictUndefined, Template
 
 from fairness_audits.arguments import Given
 from fairness_audits.messages import SHOWN, listed
+from fairness_audits.models.outputs import ROUNDING
 from fairness_audits.results import formats
 from fairness_audits.results.document import Brief, Caveat, Facts, Outcome, Section, Verdict
 
@@ -37,7 +38,7 @@ INCONCLUSIVE = "INCONCLUSIVE"
 ENVIRONMENT = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 ENVIRONMENT.filters |= {
     name: getattr(formats, name)
-    for name in ("decimal", "factor", "percent", "level", "p_text", "span", "as_typed", "plural", "sentence")
+    for name in ("decimal", "factor", "percent", "level", "p_text", "size", "span", "as_typed", "plural", "sentence")
 }
 ENVIRONMENT.filters |= {
     "n": "{:,}".format,
@@ -47,7 +48,7 @@ ENVIRONMENT.filters |= {
     "listed": listed,
     "repr": repr,
 }
-ENVIRONMENT.globals |= {"SHOWN": SHOWN, "fixed": formats.fixed, "factor": formats.factor}
+ENVIRONMENT.globals |= {"SHOWN": SHOWN, "ROUNDING": ROUNDING, "fixed": formats.fixed, "factor": formats.factor}
 
 
 @cache

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,6 @@ import pytest
 
 import fairness_audits as fa
 from fairness_audits import texts
-from fairness_audits.audits.robustness_bias import brief as robustness
-from fairness_audits.audits.robustness_bias import measured
 from fairness_audits.results.result import Result
 
 N = 1600
@@ -91,10 +88,11 @@ def test_a_flip_test_says_what_is_beyond_noise_and_of_whom() -> None:
 
 def test_a_smaller_change_is_enough_only_where_it_was_measured() -> None:
     """Certificates are lower bounds of another model, and the fair metric is another length."""
-    plain: Any = SimpleNamespace(entry={"bound": "exact"}, unit=SimpleNamespace(metric="L2"))
-    lower: Any = SimpleNamespace(entry={"bound": "lower"}, unit=SimpleNamespace(metric="L2"))
-    fair: Any = SimpleNamespace(entry={"bound": "exact"}, unit=SimpleNamespace(metric=measured.FAIR))
-    said = [robustness._closer(one, "g = B") for one in (plain, lower, fair)]
+    found = texts.texts_of("robustness_bias")["brief"]["found"]
+    said = [
+        texts.rendered(found, {"closer": ["g = B"], "found": {"bound": bound}, "fair": fair})
+        for bound, fair in (("exact", False), ("lower", False), ("exact", True))
+    ]
     assert said[0] == "A smaller change is enough for g = B."
     assert "smoothed" in said[1]
     assert said[2] == "By the fair metric, a smaller change is enough for g = B."

@@ -21,9 +21,9 @@ from PIL import Image
 from sklearn.linear_model import LogisticRegression
 
 import fairness_audits as fa
+from fairness_audits import texts
 from fairness_audits.attacks import minimum_norm
-from fairness_audits.audits.robustness_bias.result import conclusion
-from fairness_audits.audits.robustness_bias.settings import EXAMPLES
+from fairness_audits.audits.robustness_bias.result import shown_groups
 from fairness_audits.inputs import images as images_module
 from fairness_audits.inputs.table import Source
 from tests.cli.places import BIAS, FACES, IMAGES, SIDE, TABLE, WEIGHT, ended, image_network, run, scripted, undrawn
@@ -140,7 +140,8 @@ def test_the_ball_has_its_radius_for_a_boundary() -> None:
     images = 0.5 + radii[:, None] * directions / np.linalg.norm(directions, axis=1, keepdims=True)
     assert 0 < images.min() < images.max() < 1
     label = (radii < 0.3).astype(int)
-    result = fa.robustness_bias(ball, images.reshape(FACES, SIDE, SIDE), label, groups=TABLE["sex"], attack="fmn")
+    given: dict[str, Any] = {"groups": TABLE["sex"], "attack": "fmn"}
+    result = fa.robustness_bias(ball, images.reshape(FACES, SIDE, SIDE), label, **given)
     document, points = result.facts, result.to_frame("distances")
     assert document["data"]["shape"] == [1, SIDE, SIDE]
     assert document["accuracy"] == 1
@@ -518,7 +519,7 @@ def test_kept_distances_of_something_else_are_not_taken(arguments: tuple[str, ..
     status, _, err = robustness(*keeping, *arguments)
     assert Path("kept.npz").read_bytes() == kept
     assert status == (0 if other is None else 2)
-    assert err == "" if other is None else f"--checkpoint=kept.npz was made with other values of {other}." in err
+    assert err == "" if other is None else f"checkpoint='kept.npz' was made with other values of {other}." in err
 
 
 def test_nothing_is_left_out_in_silence(usual: Audited) -> None:
@@ -561,25 +562,33 @@ def entry(name: str, denominator: str, sigma: float, p: float) -> dict[str, Any]
     return {**where, **interval, "auc": 1.0 + sigma, "n": 50, "sigma": sigma, "sigma_p_adjusted": p}
 
 
+def sentence(found: dict[str, Any], alpha: float = 0.05, **facts: Any) -> str:
+    """The sentence of the verdict about these groups, of an audit with true classes and without doubts."""
+    plain = {"misled": False, "lost_apart": False, "labelled": True, "budget": None, "fair": False, "unit": "image"}
+    known = {**plain, "alpha": alpha, "found": found, **shown_groups(found, alpha), **facts}
+    return texts.rendered(texts.texts_of("robustness_bias")["sentence"], known)
+
+
 def test_a_group_that_is_farther_is_not_called_closer() -> None:
     correct = [entry(name, "correct", *of) for name, *of in (("a", 0.4, 0.01), ("b", -0.1, 0.4), ("c", -0.2, 0.2))]
     paper = [entry(name, "paper", sigma, 0.5) for name, sigma in (("a", 0.3), ("b", 0.0), ("c", 0.0))]
     found = {"attack": "deepfool", "bound": "upper", "points": 150, "n_correct": 140, "groups": [*correct, *paper]}
-    rejected, said, facts = conclusion(found, 0.05, labelled=True)
-    assert (rejected, facts["closer"], facts["farther"]) == (True, [], [{"partition": "g", "level": "a"}])
+    said, shown = sentence(found), shown_groups(found, 0.05)["shown"]
+    assert [(one["name"], one["closer"]) for one in shown] == [("g = a", False)]
     assert (
         "Images of g = a are farther from the decision boundary: their distances are 1.4 on average, 40 % larger"
         in said
     )
     assert "misclassified images counted as distance 0, no difference is shown: sigma is +0.30" in said
-    assert "their fair distances are" in conclusion(found, 0.05, labelled=True, fair=True)[1]
-    certified = conclusion({**found, "bound": "lower"}, 0.05, labelled=True)[1]
+    assert "their fair distances are" in sentence(found, fair=True)
+    certified = sentence({**found, "bound": "lower"})
     assert "decision boundary of the smoothed model: their certified radii are" in certified
-    assert conclusion(found, 0.001, labelled=True)[0] is False
+    assert (shown_groups(found, 0.001)["tested"], shown_groups(found, 0.001)["shown"]) == (3, [])
+    assert "No group is shown" in sentence(found, 0.001)
     for level in correct:
         level |= {"sigma_p_adjusted": None, "sigma": None}
-    rejected, said, _ = conclusion(found, 0.05, labelled=True)
-    assert (rejected, "No group could be tested" in said) == (None, True)
+    assert shown_groups(found, 0.05)["tested"] == 0
+    assert "No group could be tested" in sentence(found)
 
 
 def printed(text: str) -> list[list[str]]:
@@ -590,7 +599,8 @@ def printed(text: str) -> list[list[str]]:
 
 @pytest.mark.parametrize(("source", "count"), [("README.md", 1), ("docs/guide/robustness_bias.md", 2), ("", 4)])
 def test_the_commands_run_as_they_stand(source: str, count: int) -> None:
-    commands = printed((ROOT / source).read_text(encoding="utf-8") if source else EXAMPLES)
+    examples = texts.texts_of("robustness_bias")["command"]["examples"]
+    commands = printed((ROOT / source).read_text(encoding="utf-8") if source else examples)
     assert len(commands) == count
     table = pd.read_csv("attributes.csv")
     ages = np.array(["0-14", "15-24", "25-39", "40-59", "60+"])

@@ -20,8 +20,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import fairness_audits as fa
-from fairness_audits.audits.robustness_bias.result import conclusion
+from fairness_audits.audits.robustness_bias.result import shown_groups
 from tests.cli.places import ended
+from tests.cli.test_robustness import sentence
 from tests.errors import invalid
 
 N = 240
@@ -297,10 +298,10 @@ def test_a_group_whose_others_all_have_distance_0_is_in_the_verdict() -> None:
     ]
     groups += [{**one, "denominator": "paper"} for one in groups]
     found = {"attack": "exact", "bound": "exact", "points": 240, "groups": groups}
-    rejected, said, facts = conclusion(found, 0.05, labelled=True, unit="row")
-    assert (rejected, facts["farther"]) == (True, [{"partition": "job", "level": "a"}])
+    shown = shown_groups(found, 0.05)["shown"]
+    assert [(one["name"], one["closer"]) for one in shown] == [("job = a", False)]
     expected = "their distances are 0.4 on average, those of all other rows 0 (adjusted p 0.0005, n = 80)."
-    assert said == f"Rows of job = a are farther from the decision boundary: {expected}"
+    assert sentence(found, unit="row") == f"Rows of job = a are farther from the decision boundary: {expected}"
 
 
 def test_what_is_no_table_to_audit_is_refused() -> None:

@@ -67,12 +67,12 @@ def chosen_attacks(names: Sequence[str], changes: Sequence[str] | Mapping[str, A
         where, equals, value = text.partition("=")
         attack, dot, key = where.partition(".")
         if not (equals and dot):
-            problem = f"expected --attack-setting=ATTACK.KEY=VALUE, found {text!r}"
+            problem = f"expected attack_setting=ATTACK.KEY=VALUE, found {text!r}"
             raise InvalidInput(problem, option="attack_setting", remedy="An example is deepfool.steps=50")
-        place = advised("attack-setting", text)
+        place = advised("attack_setting", text)
         if attack not in every:
             problem = f"{place}: {attack} is not one of the attacks of this audit, {listed(list(every))}"
-            raise InvalidInput(problem, option="attack_setting", remedy="Add it with --attack")
+            raise InvalidInput(problem, option="attack_setting", remedy="Add it to the attacks")
         if key not in every[attack]:
             remedy = f"It has: {listed(list(every[attack])) or 'none'}"
             raise InvalidInput(f"{place}: {attack} has no setting {key!r}", option="attack_setting", remedy=remedy)
@@ -128,7 +128,7 @@ def _made(chosen: Chosen, subjects: Pictures, seed: int) -> tuple[Attack, int]:
     try:
         attack(np.zeros((0, *subjects.source.shape), dtype=np.float32), nothing, nothing)
     except ValueError as error:
-        raise InvalidInput.within(f"--attack-setting of {chosen.name}", error, option="attack_setting") from error
+        raise InvalidInput.within(f"attack_setting of {chosen.name}", error, option="attack_setting") from error
     return attack, size
 
 
@@ -142,10 +142,10 @@ def _exact(subjects: Pictures) -> Attack:
         wrong = misfit(evaluate, weight, bias, torch.from_numpy(images).to(subjects.device))
         if not wrong <= LINEARITY:
             raise InvalidInput(
-                "--attack=exact needs a linear model with scores W x + b, but the scores differ from this by "
+                "attack='exact' needs a linear model with scores W x + b, but the scores differ from this by "
                 f"{100 * wrong:.3g} % of their size",
                 option="attack",
-                remedy="Use --attack=deepfool (upper bounds) or --attack=smoothing",
+                remedy="Use attack='deepfool' (upper bounds) or attack='smoothing'",
             )
 
     closed_form = exact_attack(weight, bias)
@@ -174,8 +174,8 @@ def identity_of(model: Model, key: str | None) -> str:
             dense = plain if plain.layout == torch.strided else plain.to_dense()
             parts.append(dense.resolve_conj().reshape(-1).view(torch.uint8).numpy().tobytes())
     elif key is None:
-        problem = f"the content of {model.name}, a function, is unknown, so --checkpoint cannot tell it from another"
-        remedy = "Name the model with --checkpoint-key, and change the name whenever the model changes"
+        problem = f"the content of {model.name}, a function, is unknown, so checkpoint cannot tell it from another"
+        remedy = "Name the model (checkpoint_key), and change the name whenever the model changes"
         raise InvalidInput(problem, option="checkpoint_key", remedy=remedy)
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 

@@ -47,12 +47,12 @@ Formula = Plane | Boxes | Layers
 def refused(trial: Trial, why: str) -> InvalidInput:
     """Return the error for a model without exact distances."""
     return InvalidInput(
-        f"--attack=exact: {trial.model.name} has no exact distances, because {why}. Three kinds of models have them: "
+        f"attack='exact': {trial.model.name} has no exact distances, because {why}. Three kinds of models have them: "
         "those with scores linear in the columns, without a fair metric if columns switch; one scikit-learn decision "
         "tree of numeric columns, without a fair metric; and torch or scikit-learn networks of numeric columns with "
         f"one hidden ReLU layer of at most {UNITS} units, if no column switches",
         option="attack",
-        remedy="Leave --attack out to get upper bounds",
+        remedy="Leave attack out to get upper bounds",
     )
 
 

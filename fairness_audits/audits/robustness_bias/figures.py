@@ -1,11 +1,12 @@
 """Figure of a robustness audit: the curves I_P(tau) of the groups, one panel for each partition."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fairness_audits.audits.robustness_bias.core import Levels
-from fairness_audits.audits.robustness_bias.measured import Measured, bound_text, settings_text
+from fairness_audits.audits.robustness_bias.core import Levels, RobustnessBias
 from fairness_audits.results.markup import label_text
 from fairness_audits.results.style import FAINT, line_style, new_figure, panel_letter, print_stamp
 from fairness_audits.values import Array
@@ -19,31 +20,26 @@ LETTERS = 22
 """Longer names are truncated."""
 
 
-def curves(attack: Measured, audited: str) -> Figure:
-    """Draw all partitions for one attack and the correctly classified points, which ``audited`` describes.
+def curves(bias: RobustnessBias, axis: str, stamp: Sequence[str]) -> Figure:
+    """Draw all partitions for one attack and the correctly classified points; ``stamp`` are the lines at its foot.
 
     Draw and save the figure within :func:`fairness_audits.results.style.paper`.
     """
-    found, every = attack.entry, [one for one in attack.bias.levels if one.denominator == "correct"]
+    every = [one for one in bias.levels if one.denominator == "correct"]
     drawn = new_figure(2.75 * len(every))
     lengths = every[0].lengths.length
     known = lengths[lengths > 0]
     farthest = float(np.quantile(known, NEARLY_ALL)) if len(known) else 1.0
     # The axis ends near the largest length, or at the requested budget if this is smaller.
-    tau = np.linspace(0, farthest if found["budget"] is None else min(farthest, found["budget"]), GRID)
+    tau = np.linspace(0, np.fmin(farthest, bias.budget), GRID)
     for number, levels in enumerate(every):
         axes = drawn.add_subplot(len(every), 1, number + 1)
         _panel(axes, levels, tau)
         axes.set_ylabel("$I_P(\\tau)$: share with distance > $\\tau$")
-        axes.set_xlabel(f"$\\tau$ ({attack.unit.metric}, {attack.unit.of})")
+        axes.set_xlabel(f"$\\tau$ ({axis})")
         axes.set_title(label_text(levels.partition.name, LETTERS))
         if len(every) > 1:
             panel_letter(axes, chr(ord("a") + number % 26))
-    stamp = [
-        f"{settings_text(found)}{bound_text(found, ' ({})')}",
-        f"{audited}; of {attack.unit.many} classified correctly; "
-        f"{found['failed']:,} of {found['n_correct']:,} attacks failed",
-    ]
     print_stamp(drawn, stamp, emphatic=False)
     return drawn
 

@@ -1,4 +1,4 @@
-"""Findings of each attack: the measures of all images and of every group, under the keys of the JSON."""
+"""Findings of each attack: the measures of all images or rows and of every group, under the keys of the JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from fairness_audits.audits.inference import Precision
 from fairness_audits.audits.robustness_bias.core import COUNTS, MEASURES, RobustnessBias, robustness_bias
 from fairness_audits.audits.robustness_bias.distances import EXACT, SMOOTHING
 from fairness_audits.audits.robustness_bias.points import Subjects
-from fairness_audits.options import Options
 from fairness_audits.results.formats import plain
 from fairness_audits.seeds import generators
 from fairness_audits.values import Array
@@ -22,10 +21,6 @@ if TYPE_CHECKING:
 
 KINDS = {EXACT: "exact", SMOOTHING: "lower"}
 """Type of the distances: exact, lower bounds, or upper bounds for all other attacks."""
-BOUNDS = {"upper": "upper bounds", "lower": "lower bounds of the smoothed model"}
-FAIR = "fair distance"
-"""The metric of a unit that is not L2."""
-Entry = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -42,17 +37,22 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class Unit:
-    """What a point is (``name``), and how distances are measured: by which ``metric``, and ``of`` which unit."""
+class Examined:
+    """All that an audit finds out before it compares the groups.
 
-    name: str
-    metric: str
-    of: str
+    ``distances`` (n,) of each attack are NaN if it failed. ``place`` names the images or rows. ``data`` and ``model``
+    are their facts, ``classes`` the names of the classes, and ``said`` the facts of sentences about one kind of input.
+    """
 
-    @property
-    def many(self) -> str:
-        """Return what several points are."""
-        return f"{self.name}s"
+    subjects: Subjects
+    distances: Sequence[tuple[Chosen, Array]]
+    place: str
+    data: Mapping[str, Any]
+    model: Mapping[str, Any]
+    said: Mapping[str, Any]
+    libraries: tuple[str, ...]
+    classes: Sequence[str] | None
+    check: Check | None = None
 
 
 @dataclass(frozen=True)
@@ -63,34 +63,9 @@ class Measured:
     all points together, for the JSON.
     """
 
-    chosen: Chosen
-    unit: Unit
     bias: RobustnessBias
     groups: pd.DataFrame
-    entry: Entry
-
-
-@dataclass(frozen=True)
-class Examined:
-    """All that an audit finds out before it compares the groups.
-
-    ``distances`` (n,) of each attack are NaN if it failed. ``place`` names the images or rows and ``shape`` describes
-    one of them. ``data`` and ``model`` are their facts, ``classes`` the names of the classes.
-    ``conditions`` are those of the caveats that apply to one kind of input.
-    """
-
-    subjects: Subjects
-    distances: Sequence[tuple[Chosen, Array]]
-    unit: Unit
-    place: str
-    shape: str
-    data: Mapping[str, Any]
-    model: Mapping[str, Any]
-    conditions: Mapping[str, Any]
-    libraries: tuple[str, ...]
-    classes: Sequence[str] | None
-    settings: Options
-    check: Check | None = None
+    entry: Mapping[str, Any]
 
 
 def measured(
@@ -98,7 +73,6 @@ def measured(
     distance: Array,
     check: Check | None,
     subjects: Subjects,
-    unit: Unit,
     precision: Precision,
     budget: float | None,
     seed: int,
@@ -118,29 +92,23 @@ def measured(
         rng,
         fallback=None if check is None else check.line,
     )
-    columns = (*COUNTS, *MEASURES)
-    groups = pd.concat(
-        [
-            pd.DataFrame(
-                {
-                    "attack": chosen.name,
-                    "bound": chosen.bound,
-                    "denominator": one.denominator,
-                    "partition": one.partition.name,
-                    "level": one.partition.levels,
-                    **{name: getattr(one, name) for name in columns},
-                    "budget": bias.budget,
-                }
-            )
-            for one in bias.levels
-        ],
-        ignore_index=True,
-    )
+    parts = [
+        pd.DataFrame(
+            {
+                **{"attack": chosen.name, "bound": chosen.bound, "denominator": one.denominator},
+                **{"partition": one.partition.name, "level": one.partition.levels},
+                **{name: getattr(one, name) for name in (*COUNTS, *MEASURES)},
+                "budget": bias.budget,
+            }
+        )
+        for one in bias.levels
+    ]
+    groups = pd.concat(parts, ignore_index=True)
     found = {
         "attack": chosen.name,
         "bound": chosen.bound,
         "settings": dict(chosen.settings),
-        "unit": unit.name,
+        "unit": subjects.points.unit,
         "points": len(bias.distance),
         "n_correct": bias.correct.sum(),
         "failed": bias.failed.sum(),
@@ -150,20 +118,4 @@ def measured(
         "groups": groups.to_dict("records"),
         "check": None if check is None else check.entry(distance, subjects),
     }
-    return Measured(chosen, unit, bias, groups, plain(found))
-
-
-def settings_text(found: Entry) -> str:
-    """Return the attack with its settings, as in every output: ``deepfool: steps 100, candidates 10, ...``."""
-    settings = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in found["settings"].items())
-    return f"{found['attack']}: {settings}" if settings else name_text(found)
-
-
-def name_text(found: Entry) -> str:
-    """Return the name of the attack in sentences and titles."""
-    return "exact distance" if found["attack"] == EXACT else str(found["attack"])
-
-
-def bound_text(found: Entry, form: str) -> str:
-    """Return the type of the distances in the ``form``, such as ``" ({})"``; empty if they are exact."""
-    return "" if found["bound"] == "exact" else form.format(BOUNDS[found["bound"]])
+    return Measured(bias, groups, plain(found))

@@ -81,21 +81,21 @@ class Subjects:
         """Return the number of classes of the network."""
         return self.classifier.trial.shape[1]
 
-    def mostly(self, few: Array) -> str:
-        """Return, for a caveat, the groups where more than a few of the correct points are among the ``few`` (n,)."""
+    def mostly(self, few: Array) -> list[str]:
+        """Return the groups where many of the correct points are among the ``few`` (n,), with their numbers."""
         found = []
         for one in self.points.partitions:
             for level, name in enumerate(one.levels):
                 inside = one.codes == level
                 count, right = int(few[inside].sum()), int(self.correct[inside].sum())
                 found += [f"{one.name} = {name} ({count})"] if count > MANY * max(1, right) else []
-        return f": {listed(found, SHOWN)}" if found else ""
+        return found
 
-    def failures(self, distance: Array) -> dict[str, Any] | None:
-        """Return the quantities of the caveat on correct points without a distance (n,), None if there are none."""
+    def failures(self, distance: Array) -> dict[str, Any]:
+        """Return the quantities of the caveat on correct points without a distance (n,), empty if there are none."""
         failed = self.correct & np.isnan(distance)
         if not failed.any():
-            return None
+            return {}
         return {"failed": int(failed.sum()), "correct": int(self.correct.sum()), "where": self.mostly(failed)}
 
     @property
@@ -104,18 +104,24 @@ class Subjects:
         return self.prediction == (self.prediction if self.points.label is None else self.points.label)
 
 
-def sampled(everyone: Points, points: int | None, seed: int) -> Points:
-    """Return a number of points, all if it is None, so that the shares of classes and groups are preserved."""
+def sampled(everyone: Points, points: int | None, least: int, seed: int) -> Points:
+    """Return a number of points, all if it is None, so that the shares of classes and groups are preserved.
+
+    Raises InvalidInput if there are fewer points, or fewer than ``least`` of a level.
+    """
     n = len(everyone.rows)
     if points is None:
+        check_sizes(everyone, least)
         return everyone
     if points > n:
-        problem = f"--points={points} is more than the {n:,} {everyone.unit}s of the data"
+        problem = f"points={points} is more than the {n:,} {everyone.unit}s of the data"
         raise InvalidInput(problem, option="points", remedy="Leave it out to audit all of them")
     traits = [one.codes for one in everyone.partitions] + ([] if everyone.label is None else [everyone.label])
     _, cells = np.unique(np.stack(traits, axis=1), axis=0, return_inverse=True)
     (rng,) = generators("audit", "robustness", "points", str(seed), repetitions=1)
-    return everyone.only(np.isin(np.arange(n), stratified_order(cells.ravel(), rng)[:points]))
+    some = everyone.only(np.isin(np.arange(n), stratified_order(cells.ravel(), rng)[:points]))
+    check_sizes(some, least)
+    return some
 
 
 def compared(source: Source, group: Sequence[str], label: str | None, file: str | None = None) -> list[str]:
@@ -124,13 +130,13 @@ def compared(source: Source, group: Sequence[str], label: str | None, file: str 
     Raises InvalidInput if a named column does not exist, or if a column has one level or too many.
     """
     table, path, most = source.table, source.name, MOST_LEVELS if group else FEW_LEVELS
-    check_columns(table, group, "--group", path)
+    check_columns(table, group, "group", path)
     if file in group:
-        problem = f"--group names {file!r}, the column of file names"
+        problem = f"group names {file!r}, the column of file names"
         raise InvalidInput(problem, source=path, option="group", column=file, remedy="Name a column of groups")
     names = list(dict.fromkeys(group)) or [name for name in table if name not in (file, label)]
     if not names:
-        remedy = "Add a column of groups, or name one with --group"
+        remedy = "Add a column of groups, or name one (group)"
         raise InvalidInput(f"{path} has no column of groups", source=path, option="group", remedy=remedy)
     for name in names:
         levels = table[name].nunique()
@@ -140,7 +146,7 @@ def compared(source: Source, group: Sequence[str], label: str | None, file: str 
                 source=path,
                 option="group",
                 column=name,
-                remedy="Name other columns with --group, or merge its values into fewer levels",
+                remedy="Compare other columns (group), or merge its values into fewer levels",
             )
     return names
 
@@ -167,5 +173,5 @@ def check_sizes(points: Points, least: int) -> None:
                 option="min_group",
                 column=partition.name,
                 remedy=f"Audit more {points.unit}s, merge these levels, empty their cells ({points.unit}s without a "
-                "level are skipped), compare other columns with --group, or lower --min-group",
+                "level are skipped), compare other columns (group), or lower min_group",
             )

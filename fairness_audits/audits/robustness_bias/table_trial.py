@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fairness_audits.attacks.changes import Changes, Switch
 from fairness_audits.audits.alike import columns_of, fair_metric, people_of
-from fairness_audits.audits.robustness_bias.settings import Settings
+from fairness_audits.audits.robustness_bias.points import Points, compared, partition_of
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.encoding import Encoding, encoding_of
-from fairness_audits.inputs.model import Model, named_as
+from fairness_audits.inputs.model import Model, as_the_model_says, named_as
 from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.predictor import Predictor, coded, noted, predictor
 from fairness_audits.inputs.probe import Answers, answered
-from fairness_audits.inputs.table import Rows, Source, Units, attribute, feature_names
+from fairness_audits.inputs.table import Rows, Source, Units, attribute, classes_of, feature_names
+from fairness_audits.options import OutputKind
+from fairness_audits.tables.levels import level_name
 from fairness_audits.values import Array
 
 COST = 0.1
@@ -28,10 +31,14 @@ COST = 0.1
 class Trial:
     """A model that was tried on ``everyone``, and what may change in the rows.
 
-    ``columns`` are the names of the columns that change as a whole, by the positions of their features. ``metric``
-    describes the fair metric, None without one.
+    ``points`` are all rows with their groups and true classes, from the column ``label``. ``levels`` are the values
+    behind the classes, None if unknown. ``columns`` are the names of the columns that change as a whole, by the
+    positions of their features. ``metric`` describes the fair metric, None without one.
     """
 
+    points: Points
+    label: str | None
+    levels: tuple[str, ...] | None
     predictor: Predictor
     source: Source
     encoding: Encoding
@@ -78,28 +85,64 @@ class Trial:
         return np.stack([np.zeros(len(found)), found], axis=1) if found.ndim == 1 else found
 
 
-def tried(settings: Settings, source: Source, model: Model, directions: Array | None, groups: Sequence[str]) -> Trial:
+@dataclass(frozen=True)
+class Alike:
+    """Who counts as alike, in the fair metric: ``sensitive`` columns, or directions in a ``file`` or an array.
+
+    A standard deviation along the directions has length ``cost``.
+    """
+
+    sensitive: Sequence[str] = ()
+    file: Path | None = None
+    directions: Array | None = None
+    cost: float | None = None
+
+    @property
+    def wanted(self) -> bool:
+        """Return whether distances are in the fair metric."""
+        return bool(self.sensitive) or self.file is not None or self.directions is not None
+
+
+def tried(
+    source: Source,
+    model: Model,
+    *,
+    label: str | None,
+    group: Sequence[str],
+    positive: str | None,
+    classes: Sequence[str] | None,
+    features: Sequence[str],
+    drop: Sequence[str],
+    categorical: Sequence[str],
+    one_hot: Sequence[str],
+    alike: Alike,
+    output_kind: OutputKind,
+    computing: Computing,
+    seed: int,
+) -> Trial:
     """Return the trial of the model on all rows. Raises InvalidInput if it decides alike for all of them."""
-    sensitive = [attribute(text, source.columns) for text in settings.sensitive]
+    named: Any = {"label": label, "classes": classes}
+    features, positive, model = as_the_model_says(model, source, features=features, positive=positive, **named)
+    groups = compared(source, group, label)
+    sensitive = [attribute(text, source.columns) for text in alike.sensitive]
     apart = [one.column for one in sensitive]
-    roles = [name for name in (*groups, *apart) if name != settings.label]
-    columns = feature_names(source, settings.features, settings.drop, settings.label, roles, "group", False)
+    roles = [name for name in (*groups, *apart) if name != label]
+    columns = feature_names(source, features, drop, label, roles, "group", False)
     known = named_as(model.names_in(source.table), source.table)
     columns = tuple(known) if known and set(known) <= set(columns) else columns
-    made = predictor(model, source.inputs(columns), Computing.of(settings), True)
-    codes = coded(made, settings.categorical)
+    made = predictor(model, source.inputs(columns), computing, True)
+    codes = coded(made, categorical)
     encoding = encoding_of(source, columns, model.of_frames, codes)
-    source = noted(source, made, settings.categorical, codes)
+    source = noted(source, made, categorical, codes)
     every = encoding.encoded(source)
     everyone = encoding.rows(every, sensitive)
-    people = people_of(everyone, settings.one_hot, encoding.categories)
+    people = people_of(everyone, one_hot, encoding.categories)
     units, changes = what_changes(everyone.features, people.categories)
-    alike: Mapping[str, Any] | None = None
-    if sensitive or settings.directions is not None or directions is not None:
-        metric, alike = fair_metric(settings.directions, everyone, every, directions, units, settings.seed)
-        cost = COST if settings.sensitive_cost is None else settings.sensitive_cost
-        changes = replace(changes, basis=metric.basis, cost=cost)
-    answers = answered(made, encoding, everyone.features, np.arange(len(everyone.features)), settings.output_kind)
+    described: Mapping[str, Any] | None = None
+    if alike.wanted:
+        metric, described = fair_metric(alike.file, everyone, every, alike.directions, units, seed)
+        changes = replace(changes, basis=metric.basis, cost=COST if alike.cost is None else alike.cost)
+    answers = answered(made, encoding, everyone.features, np.arange(len(everyone.features)), output_kind)
     if len(np.unique(answers.prediction)) < 2:
         raise InvalidInput(
             f"{model.name} makes the same decision for all {len(everyone.features):,} rows, so there is no decision "
@@ -107,8 +150,16 @@ def tried(settings: Settings, source: Source, model: Model, directions: Array | 
             option="model",
             remedy="Check the order of its inputs, or audit rows with both decisions",
         )
-    whole = {places: name for name, places in columns_of(everyone.names, encoding, people, settings.one_hot).items()}
-    return Trial(made, source, encoding, everyone, units, changes, answers, whole, alike)
+    # After the trial, the model may know its classes.
+    _, positive, model = as_the_model_says(made.model, source, features=features, positive=positive, **named)
+    truth, levels, count = None, tuple(map(level_name, model.classes)) or None, answers.trial.shape[1]
+    if label is not None:
+        order = classes or (levels if levels and len(levels) == count > 2 else None)
+        truth, levels = classes_of(source, label, count, order, positive)
+    partitions = tuple(partition_of(source.table[name]) for name in groups)
+    points = Points(None, np.arange(len(source.table)), truth, partitions)
+    whole = {places: name for name, places in columns_of(everyone.names, encoding, people, one_hot).items()}
+    return Trial(points, label, levels, made, source, encoding, everyone, units, changes, answers, whole, described)
 
 
 def what_changes(features: Array, categories: Sequence[tuple[int, ...]]) -> tuple[Units, Changes]:
