@@ -30,6 +30,7 @@ RUNS: dict[str, Callable[[], object]] = {
     "robustness_bias": lambda: fa.robustness_bias(
         lambda frame: frame["sex"] + frame["town"] - 1, ROWS, groups=ROWS["sex"], permutations=19, bootstraps=9
     ),
+    "permutation": lambda: fa.permutation_test(prediction=DECISION, group=ROWS["sex"], metric="selection_rate"),
     "subgroups": lambda: fa.worst_subgroups(ROWS, prediction=DECISION, draws=19),
 }
 """A short run of each audit."""

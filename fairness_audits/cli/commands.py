@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fairness_audits.arguments import REQUIRED, Audited, Given, Option
 from fairness_audits.options import TAKES, Output, option_fields
 from fairness_audits.texts import texts_of
+from fairness_audits.validation import Count
 
 if TYPE_CHECKING:
     from fairness_audits.results.result import Result
@@ -145,6 +146,23 @@ IMAGES = (
     Option("channels", Literal[1, 3] | None, None, "1 for grey, 3 for colour (default: 1 if all images are grey)."),
 )
 """Images, and a table of their groups."""
+ENGINE = (
+    Option(
+        "engine",
+        Literal["duckdb", "spark"] | None,
+        None,
+        "duckdb: one machine, also for files larger than memory. spark: a cluster, needs pyspark and Java 17 or newer "
+        "(default: duckdb).",
+    ),
+    Option("threads", Count | None, None, "Number of threads of the engine (default: all cores).", "N"),
+    Option(
+        "memory",
+        str | None,
+        None,
+        "Memory limit of the engine, such as 4GB. It uses the disk beyond that.",
+        "SIZE",
+    ),
+)
 OUTPUT = Option("output", Path | None, None, "Folder for {files}.", "DIR")
 JSON = Option("json", Path | None, None, "File for the result as JSON.", "FILE")
 JUNIT = Option("junit", Path | None, None, "File for the outcome as JUnit XML, for continuous integration.", "FILE")
@@ -225,6 +243,7 @@ COMMANDS: Mapping[str, Command] = {
             *(*ROWS[1:], SENSITIVE, DIRECTIONS, GROUPS, TRUST_PICKLE),
         ),
     ),
+    "permutation": Command("permutation", "permutation_test", (PREDICTIONS, *CSV, *ENGINE)),
     "subgroups": Command("subgroups", "worst_subgroups", (PREDICTIONS, *CSV)),
 }
 

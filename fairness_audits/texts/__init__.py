@@ -38,7 +38,10 @@ INCONCLUSIVE = "INCONCLUSIVE"
 ENVIRONMENT = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 ENVIRONMENT.filters |= {
     name: getattr(formats, name)
-    for name in ("decimal", "factor", "percent", "level", "p_text", "size", "span", "as_typed", "plural", "sentence")
+    for name in (
+        *("decimal", "factor", "percent", "level", "p_text", "size", "span", "as_typed", "plural", "sentence"),
+        "signed",
+    )
 }
 ENVIRONMENT.filters |= {
     "n": "{:,}".format,

@@ -511,9 +511,9 @@ def test_a_metric_that_divides_by_nothing_is_undefined_and_another_fault_names_i
 
     y = np.r_[1, 1, np.zeros(18), np.arange(100) % 2].astype(int)
     call: dict[str, Any] = {"score": np.linspace(0, 1, 120), "group": ["a"] * 20 + ["b"] * 100, "draws": 39}
-    fa.permutation_test(y, metric=average, **call)
+    fa.permutation_test(y, metric=average, **call)  # type: ignore[arg-type]
     with invalid(option="metric"):
-        fa.permutation_test(y, metric=broken, **call)
+        fa.permutation_test(y, metric=broken, **call)  # type: ignore[arg-type]
 
 
 def test_a_significant_crossed_group_leads_before_a_larger_difference_of_a_few_people() -> None:

@@ -15,10 +15,9 @@ import yaml
 
 import fairness_audits as fa
 from fairness_audits.arguments import Given, settled
-from fairness_audits.audits.permutation import settings as permutation
 from fairness_audits.cli.commands import commands
 from fairness_audits.cli.options_file import read_options
-from fairness_audits.options import as_yaml, stated
+from fairness_audits.options import as_yaml
 from fairness_audits.tables.typed import typed
 from tests.cli.places import ended
 from tests.errors import invalid
@@ -221,22 +220,19 @@ def test_a_text_of_a_users_yaml_stays_as_it_is_written(text: str, tmp_path: Path
 @pytest.mark.parametrize("text", TEXTS.split())
 def test_the_file_that_repeats_an_audit_has_the_same_options(text: str, tmp_path: Path) -> None:
     one: dict[str, Any] = dict.fromkeys(("group", "source", "target", "predict", "positive"), text)
-    outputs: dict[str, Any] = {"predictions": text, "label": text, "group": (text, "b"), "metric": (text,)}
     network: dict[str, Any] = {"label": text, "model": text, "classes": (text, "b"), "sensitive": (text,)}
-    audits: dict[str, Any] = {
-        "permutation": permutation.Settings(positive=text, **outputs),
-    }
-    for audit, settings in audits.items():
-        kind, path = type(settings), tmp_path / "audit.yaml"
-        path.write_text(as_yaml(settings, audit))
-        assert kind(**read_options(path, commands()[audit].options, audit)) == settings
-        assert yaml.safe_load(path.read_text()) == {"audit": audit, **stated(settings)}
+    path = tmp_path / "audit.yaml"
     for audit, function, named in (("fliptest", fa.fliptest, one), ("loss-ratio", fa.loss_ratio, network)):
         given = Given(function, named).but(data=Path(text), **named)
         path.write_text(as_yaml(given, audit))
         found = read_options(path, commands()[audit].options, audit)
         assert given.but(**found) == given
         assert yaml.safe_load(path.read_text()) == {"audit": audit, **given.stated}
+    outputs: dict[str, Any] = {"predictions": text, "label": text, "group": (text, "b"), "metric": (text,)}
+    given = Given(fa.permutation_test, {"positive": text}).but(**outputs)
+    path.write_text(as_yaml(given, "permutation"))
+    again = read_options(path, commands()["permutation"].options, "permutation")
+    assert Given(fa.permutation_test, again).but(**again) == given
 
 
 # What a call refuses, and what it says in the end, is in its own words: no option of the command line, no argument that
