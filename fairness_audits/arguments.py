@@ -54,8 +54,12 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "the smallest group": ("min_group", "least"),
 }
 """Names of the same thing in different audits, in Python and in other libraries."""
-FORMER = {"bins": "scores are counted exactly now: leave it out, and round the scores of more than 20 million rows"}
-"""Options of earlier releases, with what to do instead."""
+FORMER = {
+    "bins": "scores are counted exactly now: leave it out, and round the scores of more than 20 million rows",
+    "part": "audit all rows at once, with batch_rows if memory is short, or a sample of them with points",
+    "search=differences": "Leave search out, or pass a torch network",
+}
+"""Options of earlier releases, and values of options, with what to do instead."""
 OUTPUTS = ("output", "json", "junit", "gate")
 """Options that do not change the audit."""
 UNNAMED = "the predictions"
@@ -108,8 +112,12 @@ class Option:
         found = settled(value, self.hint)
         if not fits(found, self.hint):
             problem = f"expected {self.name} to be {described(self.hint)}; found {found!r}"
-            raise InvalidInput(problem, option=self.name)
+            raise self.refused(problem, value)
         return found
+
+    def refused(self, problem: object, value: Any) -> InvalidInput:
+        """Return the error for a value that does not fit, with what to do instead of a value that is gone."""
+        return InvalidInput(str(problem), option=self.name, remedy=FORMER.get(f"{self.name}={value}", ""))
 
 
 @dataclass(frozen=True)
@@ -245,7 +253,8 @@ class Given:
     def but(self, **changes: Any) -> Given:
         """Return these options with some changed or added: first files, then the signature in its order."""
         order = self.audit.audited.order  # type: ignore[attr-defined]
-        values = {**changes, **self.values, **changes}
+        added = {name: value for name, value in changes.items() if name not in self.values}
+        values = {**added, **self.values, **changes}
         ranked = sorted(values, key=lambda name: order.index(name) if name in order else -1)
         return self._with({name: values[name] for name in ranked})
 

@@ -8,6 +8,7 @@ import jinja2.meta
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import fairness_audits as fa
 from fairness_audits import texts
@@ -21,6 +22,9 @@ RUNS: dict[str, Callable[[], object]] = {
     ),
     "fliptest": lambda: fa.fliptest(
         lambda rows: rows["sex"] + rows["town"] > 1, ROWS, DECISION, source="0", target="1", map="exact", null_draws=1
+    ),
+    "loss_ratio": lambda: fa.loss_ratio(
+        LogisticRegression().fit(ROWS, ROWS["sex"]), ROWS, DECISION, directions=[1, 0], steps=1
     ),
     "plan": lambda: fa.plan(value=0.5, gap=0.1),
     "permutation": lambda: fa.permutation_test(prediction=DECISION, group=ROWS["sex"], metric="selection_rate"),
@@ -57,13 +61,18 @@ def test_every_audit_with_texts_has_a_run() -> None:
 @pytest.mark.parametrize("audit", RUNS)
 def test_templates_use_only_facts_of_their_audit(audit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     known: set[str] = set()
-    written = texts.caveats
+    caveats, named = texts.caveats, texts.named
 
     def recorded(name: str, facts: Mapping[str, Any]) -> Iterator[Caveat]:
         known.update(facts if name == audit else ())
-        yield from written(name, facts)
+        yield from caveats(name, facts)
+
+    def recorded_text(name: str, text: str, facts: Mapping[str, Any]) -> str:
+        known.update(facts if name == audit else ())
+        return named(name, text, facts)
 
     monkeypatch.setattr(texts, "caveats", recorded)
+    monkeypatch.setattr(texts, "named", recorded_text)
     RUNS[audit]()
     for text, own in templates(audit):
         used = jinja2.meta.find_undeclared_variables(texts.ENVIRONMENT.parse(text))

@@ -111,6 +111,7 @@ ENGINE = (
         "SIZE",
     ),
 )
+INCLUDE_SENSITIVE = Option("include_sensitive", bool, False, "The sensitive columns are also inputs of the model.")
 SENSITIVE = Option(
     "sensitive",
     Sequence[str],
@@ -123,7 +124,16 @@ DIRECTIONS = Option(
     "directions",
     Path | None,
     None,
-    ".npy file of shape (number, features): the sensitive directions, in the columns' units.",
+    ".npy file of shape (number, features): displacements that should make no difference, in the columns' units.",
+    "FILE",
+)
+REFERENCE = Option(
+    "reference",
+    Path | None,
+    None,
+    "Rows that are not audited, with the same columns. The fair metric is learned from them, and a search among people "
+    "takes its values from them (default: the metric is learned from all rows of the data, and a fifth of the rows, "
+    "but at most 5,000, gives the values).",
     "FILE",
 )
 GROUPS = Option(
@@ -221,6 +231,9 @@ class Command:
 COMMANDS: Mapping[str, Command] = {
     "compare": Command("compare", "compare", (PREDICTIONS, VERSIONS, *CSV)),
     "fliptest": Command("fliptest", "fliptest", (*ROWS, INCLUDE_GROUP, PREDICT, TRUST_PICKLE)),
+    "loss-ratio": Command(
+        "loss_ratio", "loss_ratio", (*ROWS, INCLUDE_SENSITIVE, MODEL, TRUST_PICKLE, DIRECTIONS, REFERENCE)
+    ),
     "plan": Command("plan", "plan", (), tests=False),
     "permutation": Command("permutation", "permutation_test", (PREDICTIONS, *CSV, *ENGINE)),
     "robustness": Command(

@@ -117,17 +117,17 @@ def _add(parser: Any, option: Option, files: str) -> None:
     how: dict[str, Any] = {"default": SUPPRESS, "help": text, "action": "store_true"}
     if option.hint is not bool:
         how["metavar"] = option.placeholder
-        how["type"] = partial(_argument, hint=option.hint)
+        how["type"] = partial(_argument, option=option)
         how["action"] = "extend" if option.repeats else "store"
         how |= {"type": str, "nargs": "+"} if option.words else {}
     parser.add_argument(option.flag, **how)
 
 
-def _argument(text: str, hint: Any) -> Any:
+def _argument(text: str, option: Option) -> Any:
     try:
-        return read(text, hint)
+        return read(text, option.hint)
     except ValueError as error:
-        raise ArgumentTypeError(str(error)) from error
+        raise ArgumentTypeError(str(option.refused(error, text))) from error
 
 
 def values_of(arguments: Namespace) -> dict[str, Any]:

@@ -44,7 +44,8 @@ def read_options(path: Path, known: Mapping[str, Option], audit: str) -> dict[st
         try:
             values[name] = _typed(value, known[name].hint)
         except ValueError as error:
-            raise InvalidInput.within(f"{path}: {key}", error, source=str(path), option=name) from error
+            refused = known[name].refused(error, value)
+            raise InvalidInput.within(f"{path}: {key}", refused, source=str(path)) from error
     return values
 
 

@@ -273,20 +273,8 @@ def model_words(facts: Mapping[str, Any]) -> str:
     return f"{facts['origin']}; output: {shape}, {facts['output_kind']}{read}"
 
 
-OUTPUT_CAVEATS = f"""
-read_as_probabilities: All outputs lie between 0 and 1 (and sum to 1 within {ROUNDING} if there are several), so they
-  were read as probabilities. If they are logits, use output_kind='logits'.
-decision_values: The model has no probabilities, so its decision values were read as log-odds. A loss then depends on
-  their scale. Calibrate the model first, for example by scikit-learn's CalibratedClassifierCV.
-regression: The model is a regression on the labels 0 and 1. It decides at 0.5. Its predictions less 0.5 were read as
-  log-odds, so a loss depends on their scale.
-saturated: For some {{unit}}s (number: {{count:,}}), one class has probability 1 and all others are rounded to 0. Their
-  loss is infinite or has no gradient. Let the model return logits, the values before the last sigmoid or softmax.
-"""
-
-
 def output_conditions(kind: Kind, detected: bool, saturated: int, unit: str) -> dict[str, Any]:
-    """Return the conditions of OUTPUT_CAVEATS on how the outputs for each ``unit`` were read."""
+    """Return the conditions of the shared caveats on how the outputs for each ``unit`` were read."""
     return {
         "read_as_probabilities": kind == "probability" and detected,
         "saturated": saturated and {"count": saturated, "unit": unit},

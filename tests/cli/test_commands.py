@@ -221,7 +221,7 @@ def test_version_and_wrong_words_end_with_status_2() -> None:
     for words, message in (
         ([], "the following arguments are required: AUDIT"),
         (["nothing"], "invalid choice: 'nothing'"),
-        (["loss-ratio", "--data", "x"], "the following arguments are required: --label, --model"),
+        (["loss-ratio", "--data", "x"], "the following arguments are required: --model, --label"),
         (["loss-ratio", "--lab", "y"], "unrecognized arguments: --lab y"),
         (["permutation"], "the following arguments are required: --predictions, --metric"),
     ):

@@ -19,8 +19,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import fairness_audits as fa
-from fairness_audits.audits.loss_ratio.compute import pinned_share
 from fairness_audits.audits.loss_ratio.core import recorded_steps
+from fairness_audits.audits.loss_ratio.evidence import pinned_share
 from fairness_audits.audits.loss_ratio.figures import figure
 from fairness_audits.audits.loss_ratio.ratio_tests import loss_ratio_test
 from fairness_audits.errors import InvalidInput

@@ -10,8 +10,8 @@ from scipy.stats import chi2
 from sklearn.linear_model import LogisticRegression
 
 import fairness_audits as fa
+from fairness_audits import texts
 from fairness_audits.audits.association import association
-from fairness_audits.audits.loss_ratio.result import beside_placebo
 
 SAMPLES = 300
 INPUTS: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
@@ -115,8 +115,8 @@ def test_the_verdict_says_where_a_rejection_is_not_particular_to_the_attribute(
     rejected: bool, bound: float, placebo: float | None, told: bool
 ) -> None:
     facts = {
-        "results": {"loss_ratio": {"rejected": rejected, "T_n": bound}},
+        "test": {"rejected": rejected, "T_n": bound},
         "placebo": None if placebo is None else {"S_n": placebo},
-        "search": {"engine": "gradient"},
+        "whole": False,
     }
-    assert bool(beside_placebo(facts)) == told
+    assert bool(texts.named("loss_ratio", "beside_placebo", facts)) == told

@@ -1,17 +1,11 @@
-"""Parts of the measurement: the fair metric, admissible points, the evidence of a search, the worst examples."""
+"""The most unfair examples: rows beside their comparable points and the nearest people who could exist."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fairness_audits.attacks.gradient_flow import Bounds
-from fairness_audits.audits.admissible import Admissible
-from fairness_audits.audits.loss_ratio.core import LossRatio
-from fairness_audits.audits.loss_ratio.ratio_tests import RatioTest
-from fairness_audits.audits.loss_ratio.settings import Settings
-from fairness_audits.fair_metric import FairMetric
+from fairness_audits.audits.loss_ratio.evidence import Evidence
 from fairness_audits.inputs.encoding import Encoding
 from fairness_audits.inputs.table import Rows, Units
 from fairness_audits.messages import apart
@@ -23,70 +17,6 @@ NEGLIGIBLE = 0.01
 """Features that moved by less than this share of the largest move are not named."""
 VERSIONS = ("original", "comparable", "possible")
 """Versions of an example: the original, the end of the attack, and the nearest person who could exist."""
-
-
-@dataclass(frozen=True)
-class Audited:
-    """The audited rows: ``features`` (n, d) in the columns' own units, and the ``label`` (n,) of each.
-
-    The fair ``metric`` is in the ``units`` of the audit. ``people`` are the constraints on people who could exist, with
-    the range of the data. ``bounds`` are the bounds of the search, None for no bounds. The placebo draws rows several
-    times, each time with new directions; ``draw_of_row`` (n,) is the draw of each row, -1 for none.
-    """
-
-    features: Array
-    label: Array
-    metric: FairMetric
-    units: Units
-    settings: Settings
-    people: Admissible
-    bounds: Bounds | None
-    draw_of_row: Array
-
-    @property
-    def limits(self) -> dict[str, float]:
-        """Return the tolerated ratio and the level."""
-        return {"delta": self.settings.delta, "alpha": self.settings.alpha}
-
-    def inward(self, bounds: Bounds | None) -> Bounds | None:
-        """Convert bounds to the units of the audit."""
-        return None if bounds is None else (self.units.inward(bounds[0]), self.units.inward(bounds[1]))
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """The tests ``found`` on n rows, and what describes their comparables in the columns' own units.
-
-    ``comparable`` (n, d) are the points after the search, and ``possible`` the people who could exist nearest to them,
-    with their ``possible_loss`` (n,). ``fair_distance`` (n,) is the distance between a row and its comparable.
-    ``outside`` (n,) marks comparables beyond the range of the data. ``within`` is the test with comparables kept in
-    this range, None if the search keeps them there. ``placebo`` is the test of some of the rows with the same search
-    along ``placebo_directions`` other directions, None if there was none.
-    """
-
-    found: LossRatio
-    comparable: Array
-    possible: Array
-    possible_loss: Array
-    fair_distance: Array
-    outside: Array
-    within: RatioTest | None = None
-    placebo: RatioTest | None = None
-    placebo_directions: int = 0
-
-
-def pinned_share(original: Array, comparable: Array, metric: FairMetric, bounds: Bounds | None) -> float:
-    """Return the share of the sensitive subspace that lies in features held at a bound where they began.
-
-    The share is the mean over the rows (n, d) of these features' summed shares, divided by the dimension of the
-    subspace. A row at the corner of its box cannot move along a direction that leaves the box in some feature. Without
-    bounds the result is 0.
-    """
-    if bounds is None or not metric.basis.shape[1]:
-        return 0.0
-    held = (comparable == original) & ((original == bounds[0]) | (original == bounds[1]))
-    shares = (metric.basis**2).sum(axis=1) / metric.basis.shape[1]
-    return float((held @ shares).mean())
 
 
 def examples_of(
