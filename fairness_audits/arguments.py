@@ -60,6 +60,15 @@ FORMER = {
     "search=differences": "Leave search out, or pass a torch network",
 }
 """Options of earlier releases, and values of options, with what to do instead."""
+OutputKind = Literal["auto", "logits", "log-probabilities", "probability"]
+"""The kind of a model's scores; auto: inferred from the values."""
+TAKES = (
+    "model.pt (TorchScript), model.pt2 (torch.export), model.joblib, model.pkl, model.skops (scikit-learn), "
+    "model.onnx or model.onnx:OUTPUT, package.module:name or path/to/file.py:name"
+)
+"""The models that the command takes."""
+HEAD = "# The options of this audit."
+"""The beginning of an options file that an audit has written."""
 OUTPUTS = ("output", "json", "junit", "gate")
 """Options that do not change the audit."""
 UNNAMED = "the predictions"
@@ -282,6 +291,14 @@ class Given:
         # Write paths and functions by name and tuples as lists.
         text = json.dumps(kept, default=lambda value: getattr(value, "__name__", str(value)))
         return {name: value for name, value in json.loads(text).items() if value not in (None, [], "")}
+
+    def as_yaml(self, audit: str) -> str:
+        """Return the YAML that reproduces the audit; for a Python call, its keywords and the names of its arrays."""
+        import yaml
+
+        text = yaml.safe_dump({"audit": audit, **self.stated}, sort_keys=False, allow_unicode=True, width=120)
+        again = f"fairness-audits {audit} --config audit.yaml"
+        return f"{HEAD} If it read files, this repeats it: {again}\n{text}"
 
     @property
     def changed(self) -> list[tuple[str, Any]]:

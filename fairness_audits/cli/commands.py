@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import inspect
-import pkgutil
-import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import MISSING, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
-from fairness_audits.arguments import REQUIRED, Audited, Given, Option
-from fairness_audits.options import TAKES, Output, option_fields
+from fairness_audits.arguments import TAKES, Audited, Given, Option
 from fairness_audits.texts import texts_of
 from fairness_audits.validation import Count
 
@@ -246,68 +241,6 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "subgroups": Command("subgroups", "worst_subgroups", (PREDICTIONS, *CSV)),
 }
-
-
-@dataclass(frozen=True)
-class Declared:
-    """A command whose options are declared in the module ``settings`` of the audit's package."""
-
-    module: ModuleType
-
-    @property
-    def package(self) -> str:
-        return str(self.module.__package__).rpartition(".")[2]
-
-    @property
-    def tests(self) -> bool:
-        return issubclass(self.module.Settings, Output)
-
-    @cached_property
-    def groups(self) -> Mapping[str, Sequence[Option]]:
-        found: dict[str, list[Option]] = {}
-        for title, one, hint in option_fields(self.module.Settings):
-            default = REQUIRED if one.default is MISSING else one.default
-            extra = one.metadata
-            doc = extra["doc"].replace("folder for {files}", OUTPUT.doc)
-            found.setdefault(title, []).append(Option(one.name, hint, default, doc, extra["metavar"], extra["words"]))
-        return found
-
-    @property
-    def options(self) -> dict[str, Option]:
-        return {one.name: one for group in self.groups.values() for one in group}
-
-    @property
-    def keywords(self) -> Collection[str]:
-        return {one.name for _, one, _ in option_fields(self.module.Settings) if not one.metadata["command"]}
-
-    @property
-    def texts(self) -> Mapping[str, Any]:
-        summary, _, description = (inspect.getdoc(self.module) or "").partition("\n")
-        examples = textwrap.dedent(self.module.EXAMPLES.removeprefix("examples:\n"))
-        return {
-            "summary": summary,
-            "description": description.strip(),
-            "examples": examples,
-            "page": self.module.PAGE.removeprefix("See ").removesuffix("."),
-            "writes": list(self.module.FILES[2:]),
-        }
-
-    def run(self, values: Mapping[str, Any]) -> Result:
-        home = importlib.import_module(f"{self.module.__package__}.result")
-        result: Result = home.from_files(self.module.Settings(**values))
-        return result
-
-
-def commands() -> Mapping[str, Command | Declared]:
-    """Return every command by its name."""
-    package = importlib.import_module("fairness_audits.audits")
-    found: dict[str, Command | Declared] = dict(COMMANDS)
-    for one in pkgutil.iter_modules(package.__path__):
-        name = f"{package.__name__}.{one.name}.settings"
-        if one.ispkg and importlib.util.find_spec(name):
-            module = importlib.import_module(name)
-            found[getattr(module, "COMMAND", one.name.replace("_", "-"))] = Declared(module)
-    return dict(sorted(found.items()))
 
 
 def page_of(name: str) -> str:

@@ -15,13 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fairness_audits.arguments import REQUIRED, Option, read, similar
-from fairness_audits.cli.commands import CONFIG, Command, Declared, commands, page_of
+from fairness_audits.arguments import HEAD, REQUIRED, Option, read, similar
+from fairness_audits.cli.commands import COMMANDS, CONFIG, Command, page_of
 from fairness_audits.cli.options_file import read_options
 from fairness_audits.errors import InvalidInput
 from fairness_audits.files import check_destination
 from fairness_audits.messages import enumerated, listed, missing_package, option_in, shown
-from fairness_audits.options import HEAD
 from fairness_audits.progress import progress_bar
 from fairness_audits.results.result import Result
 from fairness_audits.version import __version__
@@ -85,7 +84,7 @@ def parser() -> ArgumentParser:
     root.add_argument("--version", action="version", version=__version__)
     names = root.add_subparsers(dest="audit", metavar="AUDIT", required=True, title="audits")
     width = shutil.get_terminal_size().columns - 2
-    for name, command in commands().items():
+    for name, command in COMMANDS.items():
         texts = command.texts
         one = names.add_parser(
             name,
@@ -143,7 +142,7 @@ def values_of(arguments: Namespace) -> dict[str, Any]:
     return {name: one.checked(values.get(name, one.default)) for name, one in known.items()}
 
 
-def audited(command: Command | Declared, values: Mapping[str, Any]) -> Result:
+def audited(command: Command, values: Mapping[str, Any]) -> Result:
     """Return the result of a command with these values of its options."""
     return command.run(values)
 
@@ -151,8 +150,8 @@ def audited(command: Command | Declared, values: Mapping[str, Any]) -> Result:
 def _run(arguments: Namespace) -> int:
     """Audit, write the outputs and print the verdict. Return 0, or the status of the outcome with --gate."""
     values = values_of(arguments)
+    from fairness_audits.results.document import STATUS
     from fairness_audits.results.render import deliver
-    from fairness_audits.results.sentences import STATUS
 
     for name, folder in WRITTEN.items():
         if (path := values.get(name)) is not None:

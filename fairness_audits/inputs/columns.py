@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fairness_audits.arguments import UNNAMED, Given
+from fairness_audits.arguments import Given
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.arrays import Argument, in_python, read_argument
-from fairness_audits.inputs.model import load_model
-from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.native import Handed
 from fairness_audits.inputs.table import Source
 from fairness_audits.messages import check_columns, enumerated, listed, reason, unlike
-from fairness_audits.results.result import Result
 from fairness_audits.tables import opened
 from fairness_audits.tables.frame import Table
 from fairness_audits.tables.groupings import Grouping, Part
@@ -141,13 +137,6 @@ class Columns:
             )
         return array[:, [own.index(name) for name in names]]
 
-    def audited(self, audit: str, source: str, model: Any, options: Mapping[str, Any], **others: Any) -> Result:
-        """Audit a model on these columns, called ``source`` in messages; ``others`` are passed to the audit."""
-        home = import_module(f"fairness_audits.audits.{audit}.result")
-        settings = home.Settings(**options)
-        with load_model(model, False, Computing.of(settings), wanted=home.WANTED) as loaded:
-            return home.audited(settings, self.source(source), loaded, **others)
-
     @contextmanager
     def opened(self, derived: Sequence[Grouping] = ()) -> Iterator[Table]:
         """Open these columns as a table with the ``derived`` columns."""
@@ -155,12 +144,6 @@ class Columns:
             for made in derived:
                 table.add(made)
             yield table
-
-    def compared(self, audit: str, options: Mapping[str, Any], derived: Sequence[Grouping] = ()) -> Result:
-        """Audit the predictions in these columns and in the ``derived`` columns."""
-        home = import_module(f"fairness_audits.audits.{audit}.result")
-        with self.opened(derived) as table:
-            return home.audited(home.Settings(predictions=UNNAMED, **options), table)
 
 
 def handed_over(X: Any, read: Argument) -> Handed:

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from fairness_audits.arguments import TAKES
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import listed, nearest, not_installed, option_in, reason
-from fairness_audits.options import TAKES
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
+from fairness_audits.arguments import OutputKind
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.answers import array_of, classes_by, row_form, tolerance, unusable
 from fairness_audits.inputs.encoding import MOST_LEVELS
@@ -24,7 +25,6 @@ from fairness_audits.inputs.native import Native
 from fairness_audits.inputs.table import Source
 from fairness_audits.messages import SHOWN, check_columns, listed
 from fairness_audits.models.outputs import Kind, detected_kind
-from fairness_audits.options import OutputKind
 from fairness_audits.tables.levels import level_name
 from fairness_audits.values import Array
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import logsumexp
 
+from fairness_audits.arguments import OutputKind
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.answers import Form, check_alone, check_finite, row_form, tensor_of, unusable
 from fairness_audits.inputs.encoding import Encoding
@@ -17,7 +18,6 @@ from fairness_audits.inputs.predictor import Predictor, check_as_handed_over, ki
 from fairness_audits.inputs.table import sha256
 from fairness_audits.messages import reason
 from fairness_audits.models.outputs import ROUNDING, Kind, class_scores, detected_kind
-from fairness_audits.options import OutputKind
 from fairness_audits.tables.levels import level_name
 from fairness_audits.values import Array
 

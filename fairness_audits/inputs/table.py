@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from fairness_audits import options
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.native import Handed, Native
 from fairness_audits.messages import SHOWN, check_columns, listed, option_in
@@ -43,7 +42,7 @@ class Source:
     """Rows, counted from 0, with the ``name`` that messages use and the checksum of their file.
 
     Numbers are numeric whatever the type of their column. ``notes`` on how rows were read become caveats,
-    :data:`fairness_audits.results.sentences.READING`. ``given`` reads the rows with the types of :attr:`native`;
+    ``reading`` in ``texts/shared.yaml``. ``given`` reads the rows with the types of :attr:`native`;
     ``handed`` is the caller's own table of the model's inputs.
     """
 
@@ -447,7 +446,7 @@ class Units:
         return z * z.new_tensor(self.scale) + z.new_tensor(self.shift)
 
 
-def units(features: Array, names: Sequence[str], standardize: options.Standardize | None) -> Units:
+def units(features: Array, names: Sequence[str], standardize: Literal["continuous", "none"] | None) -> Units:
     """Return the units for an audit of rows ``features`` (n, d); missing numbers are ignored.
 
     The penalty and the step size treat one unit of each column alike. In unsuitable units, an audit hardly moves some

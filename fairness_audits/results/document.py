@@ -9,7 +9,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from fairness_audits.arguments import Given
-from fairness_audits.options import Options
 from fairness_audits.results.table import Table
 
 if TYPE_CHECKING:
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 
 QUESTIONS = ("The question", "The data", "What was found", "How certain it is", "What it does not show")
 Outcome: TypeAlias = Literal["rejected", "not rejected", "inconclusive"]
+STATUS: Mapping[Outcome, int] = {"not rejected": 0, "rejected": 3, "inconclusive": 4}
+"""Exit status of each outcome under --gate."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ class Document:
     facts: Mapping[str, Any]
     tables: Mapping[str, pd.DataFrame]
     libraries: tuple[str, ...] = ("numpy",)
-    settings: Options | Given | None = None
+    settings: Given | None = None
     schema: int = 4
     brief: Brief | None = None
 

@@ -17,7 +17,6 @@ from markupsafe import Markup
 
 from fairness_audits.files import folder_written, save_figure, save_text
 from fairness_audits.messages import shown
-from fairness_audits.options import as_yaml, stated
 from fairness_audits.results import markup, typeset
 from fairness_audits.results.document import Document, Facts, Part, Section, Text, can_draw
 from fairness_audits.results.formats import DASH
@@ -81,7 +80,7 @@ def page(document: Document, pictures: Mapping[str, bytes]) -> str:
         document=document,
         kind=lambda part: type(part).__name__,
         groups=typeset.groups_of,
-        options="" if document.settings is None else as_yaml(document.settings, document.audit),
+        options="" if document.settings is None else document.settings.as_yaml(document.audit),
         versions=", ".join(f"{name} {version}" for name, version in versions(document).items()),
         files=", ".join(document.files().values()),
         install="pip install 'fairness-audits[figures]'",
@@ -124,7 +123,7 @@ def content(document: Document, in_folder: bool) -> dict[str, Any]:
             "sentence": verdict.sentence,
         },
         "caveats": [caveat.text for caveat in document.caveats],
-        "options": {} if document.settings is None else stated(document.settings),
+        "options": {} if document.settings is None else document.settings.stated,
         **document.facts,
         "files": document.files() if in_folder else None,
         "versions": versions(document),
@@ -176,7 +175,7 @@ def deliver(
         with folder_written(folder) as temporary:
             save_text(text, temporary / files["result"])
             if document.settings is not None:
-                save_text(as_yaml(document.settings, document.audit), temporary / files["options"])
+                save_text(document.settings.as_yaml(document.audit), temporary / files["options"])
             for name, table in csv_texts(document).items():
                 save_text(table, temporary / files[name])
             pictures = _drawn(document, temporary) if can_draw() else {}

@@ -22,14 +22,14 @@ import torch
 from PIL import Image
 
 from fairness_audits.cli import entry
-from fairness_audits.cli.commands import commands
+from fairness_audits.cli.commands import COMMANDS
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.model_files import MODULE_NAME
-from fairness_audits.results.sentences import STATUS
+from fairness_audits.results.document import STATUS
 from tests.cli.places import ended, run
 from tests.errors import fields_of
 
-COMMANDS = ("loss-ratio", "permutation", "fliptest", "robustness")
+AUDITS = ("loss-ratio", "permutation", "fliptest", "robustness")
 HERE = Path(__file__).parent
 """``bad_inputs/COMMAND.txt`` is a table. An entry is two lines: arguments => fields of the error, and the message.
 
@@ -253,7 +253,7 @@ def refused(spoilt: Callable[[str], Path]) -> Callable[[str, str], Refusal]:
 
 @pytest.mark.parametrize(
     ("command", "given", "fields", "message"),
-    [pytest.param(name, *entry, id=f"{name} {entry[0]}") for name in COMMANDS for entry in bad_inputs(name)],
+    [pytest.param(name, *entry, id=f"{name} {entry[0]}") for name in AUDITS for entry in bad_inputs(name)],
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_bad_input_is_refused_with_one_message(
@@ -396,7 +396,7 @@ def test_every_end_is_a_result_or_a_message(command: str, case: int, tmp_path: P
         assert "error: " in err
         assert "Traceback" not in err
         # What is wrong has a place: a column, an option or the file.
-        names = commands()[command].options
+        names = COMMANDS[command].options
         assert any(place in err for place in ("'", "--", file.name)) or set(names) & set(re.findall(r"\w+", err)), err
         assert not (tmp_path / "audit.json").exists()
         return

@@ -1,6 +1,5 @@
 """What holds of all four audits alike: their files, their pages, their help, and how they run from a shell."""
 
-import importlib
 import inspect
 import json
 import re
@@ -18,7 +17,8 @@ import pytest
 
 import fairness_audits as fa
 from fairness_audits.arguments import ROLES, counterpart
-from fairness_audits.cli.commands import commands
+from fairness_audits.cli import entry
+from fairness_audits.cli.commands import COMMANDS
 from fairness_audits.cli.entry import parser
 from fairness_audits.cli.options_file import read_options
 from fairness_audits.files import check_destination, folder_written
@@ -129,7 +129,7 @@ def test_from_the_shell(working: Callable[[str], Path]) -> None:
 
 @pytest.mark.parametrize("name", AUDITS)
 def test_the_help_names_every_option_and_its_examples_can_be_parsed(name: str) -> None:
-    examples, (_, said, _) = commands()[name].texts["examples"], ended([name, "--help"])
+    examples, (_, said, _) = COMMANDS[name].texts["examples"], ended([name, "--help"])
     assert indent(examples, "  ") in said
     found = re.findall(rf"fairness-audits ({name}(?:.*\\\n)*.*)", examples)
     assert len(found) >= 2
@@ -143,55 +143,35 @@ def test_the_help_names_every_option_and_its_examples_can_be_parsed(name: str) -
 # The entry finds audits, and every failure ends in one message and a status that tells its kind.
 
 
-TOY = '''"""Toy audit: fails as told.
-
-It has a second paragraph."""
-
-from fairness_audits.options import Output, option
-
-EXAMPLES, PAGE, FILES, WRITES = "example: toy\\n", "There is no page.", (), "nothing else"
-
-class Settings(Output):
-    fail: str = option("how it fails", "no")
-'''
-TOY_RESULT = """
-from fairness_audits.results.result import Result, Verdict
-
-def from_files(arguments):
-    errors = {"value": ValueError("column 'x' is odd: drop it"), "file": FileNotFoundError("no file y"),
-              "torch": ModuleNotFoundError("no torch", name="torch"), "bug": KeyError("z"), "keys": KeyboardInterrupt()}
-    if arguments.fail in errors:
-        raise errors[arguments.fail]
-    return Result("toy", "Toy", "nothing", Verdict("not rejected", "FINE", "All is well."), (), (), {}, {})
-"""
+FAILURES = {
+    "value": ValueError("column 'x' is odd: drop it"),
+    "file": FileNotFoundError("no file y"),
+    "torch": ModuleNotFoundError("no torch", name="torch"),
+    "bug": KeyError("z"),
+    "keys": KeyboardInterrupt(),
+}
 
 
-@pytest.fixture
-def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package dropped into the folder of audits, and nothing else."""
-    for module, text in (("__init__", ""), ("settings", TOY), ("result", TOY_RESULT)):
-        path = tmp_path / "toy_audit" / f"{module}.py"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-    package = importlib.import_module("fairness_audits.audits")
-    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
-    for name in ("", ".settings", ".result"):
-        monkeypatch.delitem(sys.modules, f"fairness_audits.audits.toy_audit{name}", raising=False)
+def fail(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every audit fail."""
+
+    def failing(*given: object) -> None:
+        raise FAILURES[kind]
+
+    monkeypatch.setattr(entry, "audited", failing)
 
 
-@pytest.mark.usefixtures("toy")
 def test_every_level_has_a_help() -> None:
     for words, *told in (
-        ("--help", "Toy audit: fails as told."),
-        ("audit --help", "Toy audit: fails as told."),
-        ("toy-audit --help", "second paragraph", "example: toy"),
+        ("--help", "Plan: how many rows"),
+        ("audit --help", "Plan: how many rows"),
+        ("plan --help", "Give the gap to compute", "fairness-audits plan --metric", "required:"),
     ):
         status, out, err = ended(words.split())
         assert (status, err) == (0, "")
         assert all(text in out for text in told)
 
 
-@pytest.mark.usefixtures("toy")
 @pytest.mark.parametrize(
     ("kind", "status", "message"),
     [
@@ -202,18 +182,18 @@ def test_every_level_has_a_help() -> None:
         ("keys", 130, "interrupted: no result was written\n"),
     ],
 )
-def test_an_error_is_a_line_on_stderr_and_a_status(kind: str, status: int, message: str) -> None:
-    assert ended(["toy-audit", "--fail", kind]) == (status, "", message)
+def test_an_error_is_a_line_on_stderr_and_a_status(
+    kind: str, status: int, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail(kind, monkeypatch)
+    assert ended(["plan", "--value", "0.5"]) == (status, "", message)
 
 
-@pytest.mark.usefixtures("toy")
-def test_a_file_in_the_folder_is_an_audit_and_debug_adds_the_traceback() -> None:
-    status, _, err = ended(["toy-audit", "--fail", "value", "--debug"])
+def test_debug_adds_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    fail("value", monkeypatch)
+    status, _, err = ended(["plan", "--value", "0.5", "--debug"])
     assert (status, "Traceback" in err) == (2, True)
     assert err.endswith("error: column 'x' is odd: drop it\n")
-    assert {"loss-ratio", "permutation", "toy-audit"} <= set(commands())
-    status, out, _ = ended(["toy-audit"])
-    assert (status, "FINE. All is well." in out) == (0, True)
 
 
 def test_version_and_wrong_words_end_with_status_2() -> None:
@@ -246,7 +226,7 @@ def test_version_and_wrong_words_end_with_status_2() -> None:
 def test_an_option_of_another_audit_is_answered_with_ours_of_its_role(
     audit: str, theirs: str, ours: str | None, tmp_path: Path
 ) -> None:
-    known = commands()[audit].options
+    known = COMMANDS[audit].options
     assert (counterpart(theirs, known) or ("", None))[1] == ours
     status, _, err = ended([audit, f"--{theirs}", "x"])
     assert (status, ours is None or repr(known[ours].flag) in err) == (2, True)
@@ -256,7 +236,7 @@ def test_an_option_of_another_audit_is_answered_with_ours_of_its_role(
 
 
 def test_every_role_has_an_option_and_every_name_of_a_role_exists() -> None:
-    options = {name for command in commands().values() for name in command.options}
+    options = {name for command in COMMANDS.values() for name in command.options}
     calls = (fa.permutation_test, fa.compare, fa.worst_subgroups, fa.loss_ratio, fa.fliptest, fa.robustness_bias)
     arguments = {name for call in calls for name in inspect.signature(call).parameters}
     elsewhere = {"sensitive_features", "y_true", "y_pred", "y_score", "sample_weight"}  # Fairlearn and scikit-learn

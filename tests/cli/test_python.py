@@ -33,7 +33,7 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import fairness_audits as fa
-from fairness_audits.cli.commands import commands
+from fairness_audits.cli.commands import COMMANDS
 from fairness_audits.cli.options_file import read_options
 from fairness_audits.transport.cost import cost_matrix
 from tests.cli.places import IMAGES, TABLE, ended, image_network, json_of, run
@@ -216,7 +216,7 @@ def test_one_file_repeats_an_audit_and_flags_come_first(office: Path) -> None:
 def test_what_is_wrong_in_a_file_of_options_is_named(text: str, option: str, tmp_path: Path) -> None:
     (tmp_path / "my.yaml").write_text(text)
     with invalid(source="my.yaml", option=option):
-        read_options(tmp_path / "my.yaml", commands()["permutation"].options, "permutation")
+        read_options(tmp_path / "my.yaml", COMMANDS["permutation"].options, "permutation")
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,10 @@ import torch
 from matplotlib.axes import Axes
 
 import fairness_audits as fa
-from fairness_audits.cli.commands import commands
+from fairness_audits import texts
+from fairness_audits.cli.commands import COMMANDS
 from fairness_audits.results import typeset as tables
+from fairness_audits.results.document import STATUS
 from fairness_audits.results.formats import decimal, factor, fixed, p_text, plain, plural, span
 from fairness_audits.results.glossary import TERMS, explained
 from fairness_audits.results.markup import label_text, typeset
@@ -35,7 +37,6 @@ from fairness_audits.results.result import (
     Text,
     Verdict,
 )
-from fairness_audits.results.sentences import STATUS, concluded
 from fairness_audits.results.typeset import WIDTH
 from tests.cli.places import documented, run
 
@@ -290,30 +291,31 @@ def test_without_a_gate_the_status_is_0_whatever_the_verdict(desk: Path) -> None
         assert [run("loss-ratio", *given, *gate)[0] for gate in ((), ("--gate",))] == [0, 3 * (model == "unfair.pt")]
 
 
-LIMITS = """
-rows >= 30: Only {value} rows.
-share <= 0.5: {value:.0%} of {rows}, more than {limit:.0%}.
-power <= 1 unless rejected: Too few draws.
-"""
+LIMITED = {
+    "sentence": "It was found.",
+    "headlines": {"rejected": "FOUND", "not rejected": "NOT"},
+    "inconclusive": [
+        {"when": "rows < 30", "text": "Only {{ rows }} rows."},
+        {"when": "draws < 2 and not rejected", "text": "Too few draws."},
+    ],
+}
 
 
 @pytest.mark.parametrize(
-    ("rows", "share", "power", "found", "reason"),
+    ("rows", "draws", "found", "reason"),
     [
-        (30, 0.5, 1, "not rejected", None),
-        (30, 0.5, 2, "not rejected", "Too few draws."),
-        (30, 0.5, 2, "rejected", None),
-        (29, 0.5, 2, "rejected", "Only 29 rows."),
-        (29, 0.75, 2, "not rejected", "Only 29 rows. 75% of 29, more than 50%. Too few draws."),
-        (30, None, 1, "rejected", None),
-        (30, float("nan"), 1, "rejected", "nan% of 30, more than 50%."),
+        (30, 2, "not rejected", None),
+        (30, 1, "not rejected", "Too few draws."),
+        (30, 1, "rejected", None),
+        (29, 1, "rejected", "Only 29 rows."),
+        (29, 1, "not rejected", "Only 29 rows. Too few draws."),
     ],
 )
-def test_a_limit_is_kept_at_its_number_and_a_quantity_that_is_nan_keeps_none(
-    rows: int, share: float | None, power: float, found: Any, reason: str | None
+def test_a_verdict_is_inconclusive_for_every_reason_that_applies(
+    rows: int, draws: int, found: Any, reason: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = {"rows": rows, "share": share, "power": power}
-    made = concluded(found == "rejected", ("FOUND", "NOT"), "It was found.", LIMITS, known, "rejected", {"n": 1})
+    monkeypatch.setattr(texts, "texts_of", lambda audit: LIMITED)
+    made = texts.verdict("made up", {"rows": rows, "draws": draws}, found == "rejected", {"n": 1})
     assert made.reason == reason
     assert made.outcome == (found if reason is None else "inconclusive")
     assert made.sentence == (f"{reason} It was found." if reason else "It was found.")
@@ -322,7 +324,7 @@ def test_a_limit_is_kept_at_its_number_and_a_quantity_that_is_nan_keeps_none(
 
 @pytest.mark.parametrize("name", DECISION)
 def test_the_page_of_each_audit_documents_its_limits_and_the_gate(name: str) -> None:
-    page = (ROOT / re.findall(r"docs/\S+\.md", commands()[name].texts["page"])[0]).read_text()
+    page = (ROOT / re.findall(r"docs/\S+\.md", COMMANDS[name].texts["page"])[0]).read_text()
     assert "| 4 | With `--gate`: inconclusive. |" in (ROOT / "docs/guide/command_line.md").read_text()
     assert re.search(rf"`outcome`, its `reason`, `{DECISION[name]}`.* if inconclusive", page)
     assert "The outcome is *inconclusive*" in page

@@ -15,9 +15,8 @@ import yaml
 
 import fairness_audits as fa
 from fairness_audits.arguments import Given, settled
-from fairness_audits.cli.commands import commands
+from fairness_audits.cli.commands import COMMANDS
 from fairness_audits.cli.options_file import read_options
-from fairness_audits.options import as_yaml
 from fairness_audits.tables.typed import typed
 from tests.cli.places import ended
 from tests.errors import invalid
@@ -211,7 +210,7 @@ def test_a_text_of_a_users_yaml_stays_as_it_is_written(text: str, tmp_path: Path
     path.write_text(
         f"source: {plain}\ntarget: '{text}'\ncategorical: [{plain}, b]\nid: {plain}\nalpha: 0.1\nreverse: yes\n"
     )
-    found = read_options(path, commands()["fliptest"].options, "fliptest")
+    found = read_options(path, COMMANDS["fliptest"].options, "fliptest")
     assert [found[name] for name in ("source", "target", "id")] == [text] * 3
     assert found["categorical"] == (text, "b")
     assert (found["alpha"], found["reverse"]) == (0.1, True)
@@ -224,14 +223,14 @@ def test_the_file_that_repeats_an_audit_has_the_same_options(text: str, tmp_path
     path = tmp_path / "audit.yaml"
     for audit, function, named in (("fliptest", fa.fliptest, one), ("loss-ratio", fa.loss_ratio, network)):
         given = Given(function, named).but(data=Path(text), **named)
-        path.write_text(as_yaml(given, audit))
-        found = read_options(path, commands()[audit].options, audit)
+        path.write_text(given.as_yaml(audit))
+        found = read_options(path, COMMANDS[audit].options, audit)
         assert given.but(**found) == given
         assert yaml.safe_load(path.read_text()) == {"audit": audit, **given.stated}
     outputs: dict[str, Any] = {"predictions": text, "label": text, "group": (text, "b"), "metric": (text,)}
     given = Given(fa.permutation_test, {"positive": text}).but(**outputs)
-    path.write_text(as_yaml(given, "permutation"))
-    again = read_options(path, commands()["permutation"].options, "permutation")
+    path.write_text(given.as_yaml("permutation"))
+    again = read_options(path, COMMANDS["permutation"].options, "permutation")
     assert Given(fa.permutation_test, again).but(**again) == given
 
 

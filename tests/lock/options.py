@@ -7,7 +7,7 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairness_audits.cli.commands import commands
+from fairness_audits.cli.commands import COMMANDS
 from fairness_audits.files import written
 from fairness_audits.validation import described
 
@@ -20,7 +20,7 @@ LOCKED = 5
 
 def computed() -> Iterator[tuple[str, ...]]:
     """Yield a row for each option of each command."""
-    for name, command in commands().items():
+    for name, command in COMMANDS.items():
         for one in command.options.values():
             default = "" if one.required else repr(one.default)
             keyword = one.name if one.name in command.keywords else ""

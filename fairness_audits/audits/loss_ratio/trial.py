@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from fairness_audits.arguments import OutputKind
 from fairness_audits.errors import InvalidInput, ModelFailed
 from fairness_audits.inputs.closed_form import is_layered, layers_of
 from fairness_audits.inputs.encoding import Encoding, encoding_of
@@ -16,7 +17,6 @@ from fairness_audits.inputs.probe import Answers, Scores, answered, probed
 from fairness_audits.inputs.table import Rows, Source, attribute, drawn, feature_names
 from fairness_audits.messages import SHOWN, check_columns, listed
 from fairness_audits.models.layers import Layers
-from fairness_audits.options import OutputKind
 from fairness_audits.seeds import generators
 from fairness_audits.values import Array
 

@@ -17,9 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fairness_audits.arguments import Given, audit
+from fairness_audits.arguments import Given, OutputKind, audit
 from fairness_audits.errors import InvalidInput
-from fairness_audits.options import OutputKind
 from fairness_audits.validation import (
     Count,
     Limit,

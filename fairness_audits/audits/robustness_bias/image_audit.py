@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from fairness_audits.arguments import OutputKind
 from fairness_audits.audits.robustness_bias.attacking import (
     DistanceCache,
     attacked,
@@ -23,7 +24,6 @@ from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.probe import model_facts
 from fairness_audits.inputs.table import Source, check_classes, class_numbers
 from fairness_audits.messages import check_columns
-from fairness_audits.options import OutputKind
 from fairness_audits.values import Array
 from fairness_audits.version import __version__
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fairness_audits.arguments import OutputKind
 from fairness_audits.attacks.changes import Changes, Switch
 from fairness_audits.audits.alike import columns_of, fair_metric, people_of
 from fairness_audits.audits.robustness_bias.points import Points, compared, partition_of
@@ -19,7 +20,6 @@ from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.predictor import Predictor, coded, noted, predictor
 from fairness_audits.inputs.probe import Answers, answered
 from fairness_audits.inputs.table import Rows, Source, Units, attribute, classes_of, feature_names
-from fairness_audits.options import OutputKind
 from fairness_audits.tables.levels import level_name
 from fairness_audits.values import Array
 
