@@ -40,7 +40,7 @@ from fairness_audits import metrics
 from fairness_audits.audits.compare import compare
 from fairness_audits.audits.fliptest import fliptest
 from fairness_audits.audits.loss_ratio.settings import Settings as LossRatioSettings
-from fairness_audits.audits.permutation.settings import Settings as PermutationSettings
+from fairness_audits.audits.permutation import permutation_test
 from fairness_audits.audits.plan import plan
 from fairness_audits.audits.robustness_bias import robustness_bias
 from fairness_audits.audits.subgroups import worst_subgroups
@@ -66,73 +66,6 @@ __all__ = [
     "robustness_bias",
     "worst_subgroups",
 ]
-
-
-@keyworded(PermutationSettings)
-def permutation_test(
-    y: ArrayLike | None = None,
-    score: ArrayLike | None = None,
-    prediction: ArrayLike | None = None,
-    *,
-    group: ArrayLike | pd.DataFrame | None = None,
-    attribute: ArrayLike | pd.DataFrame | None = None,
-    cluster: ArrayLike | None = None,
-    weight: ArrayLike | None = None,
-    cross: bool = False,
-    **settings: Any,
-) -> Result:
-    r"""Test whether a metric f differs between groups by more than chance.
-
-    .. math:: H_0 : f_A = f_B, \qquad T = (f_A - f_B) / \sqrt{v_A + v_B}.
-
-    The groups may differ in everything else. Rates are tested exactly, unless rows have clusters or weights. All other
-    tests use permutations of the studentised difference T.
-
-    Source: DiCiccio et al., "Evaluating fairness using permutation tests", KDD 2020.
-
-    Parameters
-    ----------
-    y : array-like (n,), optional
-        True classes: 0 and 1, or values of which ``positive`` names the positive class. Selection rates need no ``y``.
-    score : array-like (n,), optional
-        Scores or probabilities of class 1.
-    prediction : array-like (n,), optional
-        Decisions, 0 and 1 or the two values of ``y``. Alternatively, ``threshold`` derives them from the scores.
-    group : array-like (n,) or data frame (n, k)
-        Groups to compare, in one or more columns.
-    attribute : array-like (n,) or data frame (n, k), optional
-        Numeric attributes for the metric ``correlation``, the correlation of the score with an attribute.
-    cluster : array-like (n,), optional
-        The person or other unit that each row belongs to. Rows of a unit are permuted together.
-    weight : array-like (n,), optional
-        Weights of the rows, such as survey weights; at least 0.
-    cross : bool, default False
-        Compare the intersections of the columns of ``group``, such as "female & black".
-    %(settings)s
-
-    Returns
-    -------
-    Result
-        ``to_frame()`` has a row for each test: significant ones first, the largest difference first.
-        ``to_frame("groups")`` has one for each group, the worst first.
-
-    Examples
-    --------
-    >>> y = [1, 1, 1, 1, 0] * 40
-    >>> decision = [1, 1, 1, 0, 0] * 20 + [1, 0, 0, 0, 0] * 20
-    >>> group = ["m"] * 100 + ["f"] * 100
-    >>> result = permutation_test(y, prediction=decision, group=group, metric="tpr")
-    >>> result
-    <Permutation audit of the predictions: rejected>
-    >>> table = result.to_frame()[["name_a", "estimate_a", "name_b", "estimate_b", "higher"]]
-    >>> print(table.to_string(index=False))
-    name_a  estimate_a name_b  estimate_b higher
-         f        0.25      m        0.75      m
-    """
-    from fairness_audits.audits.permutation.arrays import of_arrays
-
-    single = {"y": y, "score": score, "prediction": prediction, "cluster": cluster, "weight": weight}
-    return of_arrays(single, {"group": group, "attribute": attribute}, cross, **settings)
 
 
 @keyworded(LossRatioSettings)

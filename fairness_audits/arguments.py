@@ -126,7 +126,14 @@ class Audited:
 
     @property
     def columns(self) -> dict[str, str]:
-        return {**self.several, **self.one}
+        """Return the options of the columns by argument, in the order of the signature."""
+        both = {**self.several, **self.one}
+        return {name: both[name] for name in inspect.signature(self.function).parameters if name in both}
+
+    @property
+    def order(self) -> list[str]:
+        """Return the names of the options and of those of the columns in the order of the signature."""
+        return [self.columns.get(name, name) for name in inspect.signature(self.function).parameters]
 
     @functools.cached_property
     def columns_of_files(self) -> dict[str, Option]:
@@ -236,9 +243,11 @@ class Given:
             raise AttributeError(name) from error
 
     def but(self, **changes: Any) -> Given:
-        """Return these options with some changed, and with others added before them."""
-        added = {name: value for name, value in changes.items() if name not in self.values}
-        return self._with({**added, **self.values, **changes})
+        """Return these options with some changed or added: first files, then the signature in its order."""
+        order = self.audit.audited.order  # type: ignore[attr-defined]
+        values = {**changes, **self.values, **changes}
+        ranked = sorted(values, key=lambda name: order.index(name) if name in order else -1)
+        return self._with({name: values[name] for name in ranked})
 
     def without(self, *names: str) -> Given:
         """Return these options without some that do not apply."""

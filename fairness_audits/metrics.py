@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from fairness_audits.arguments import similar
-from fairness_audits.audits.permutation.settings import Settings
-from fairness_audits.calls import keyworded
+from fairness_audits.audits.permutation import permutation_test
 from fairness_audits.errors import InvalidInput
-from fairness_audits.results.result import Result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,13 +15,6 @@ if TYPE_CHECKING:
 
 
 Value = Literal["gap", "p_value"]
-
-
-@keyworded(Settings)
-def _tested(y: Any, score: Any = None, prediction: Any = None, *, group: Any, **settings: Any) -> Result:
-    from fairness_audits.audits.permutation.arrays import of_arrays
-
-    return of_arrays({"y": y, "score": score, "prediction": prediction}, {"group": group}, **settings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +35,7 @@ class PermutationGap:
         label = y.reset_index(drop=True) if isinstance(y, pd.Series) else pd.Series(np.asarray(y))
         columns = {name: pd.Series(values) for name, values in output.items()}
         options = {"metric": self.metric, "pairs": "reference" not in self.settings, **positive, **self.settings}
-        found = _tested(label, **columns, group=self._groups(X, y, group), **options)
+        found = permutation_test(label, **columns, group=self._groups(X, y, group), **options)
         tests = [one for one in found.facts["results"] if one["undefined"] is None]
         if self.value == "p_value":
             return float(min((one["adjusted_p_value"] for one in tests), default=np.nan))
@@ -218,7 +208,7 @@ def permutation_gap(
     >>> scores["test_tpr_gap"].round(2)
     array([-0.23, -0.29, -0.3 , -0.42])
     """
-    known = set(signature(_tested).parameters) - {"y", "score", "prediction", "group", "metric"}
+    known = set(permutation_test.audited.options) - {"metric"}  # type: ignore[attr-defined]
     for name in settings:
         if name not in known:
             raise TypeError(f"permutation_gap() has no argument {name!r}{similar(name, known)}")

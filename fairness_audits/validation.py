@@ -20,12 +20,30 @@ from dataclasses import MISSING, dataclass, fields
 from math import isfinite
 from numbers import Integral, Real
 from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import check_keys, enumerated
 
 Made = TypeVar("Made")
+if TYPE_CHECKING:
+    Value = TypeVar("Value")
+    OneOrMore: TypeAlias = Value | Sequence[Value]
+else:
+    OneOrMore = Sequence
+"""One value or several: a keyword takes both, and a single value becomes a list of one."""
 
 
 @dataclass(frozen=True)

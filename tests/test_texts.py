@@ -23,6 +23,7 @@ RUNS: dict[str, Callable[[], object]] = {
         lambda rows: rows["sex"] + rows["town"] > 1, ROWS, DECISION, source="0", target="1", map="exact", null_draws=1
     ),
     "plan": lambda: fa.plan(value=0.5, gap=0.1),
+    "permutation": lambda: fa.permutation_test(prediction=DECISION, group=ROWS["sex"], metric="selection_rate"),
     "robustness_bias": lambda: fa.robustness_bias(
         lambda frame: frame["sex"] + frame["town"] - 1, ROWS, groups=ROWS["sex"], permutations=19, bootstraps=9
     ),

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fairness_audits.arguments import REQUIRED, Audited, Given, Option
 from fairness_audits.options import TAKES, Output, option_fields
 from fairness_audits.texts import texts_of
+from fairness_audits.validation import Count
 
 if TYPE_CHECKING:
     from fairness_audits.results.result import Result
@@ -92,6 +93,23 @@ TRUST_PICKLE = Option(
     False,
     "Open a pickled model or an exported program. Opening a pickle can run any code, so use this only for files from a "
     "source that you trust.",
+)
+ENGINE = (
+    Option(
+        "engine",
+        Literal["duckdb", "spark"] | None,
+        None,
+        "duckdb: one machine, also for files larger than memory. spark: a cluster, needs pyspark and Java 17 or newer "
+        "(default: duckdb).",
+    ),
+    Option("threads", Count | None, None, "Number of threads of the engine (default: all cores).", "N"),
+    Option(
+        "memory",
+        str | None,
+        None,
+        "Memory limit of the engine, such as 4GB. It uses the disk beyond that.",
+        "SIZE",
+    ),
 )
 SENSITIVE = Option(
     "sensitive",
@@ -204,6 +222,7 @@ COMMANDS: Mapping[str, Command] = {
     "compare": Command("compare", "compare", (PREDICTIONS, VERSIONS, *CSV)),
     "fliptest": Command("fliptest", "fliptest", (*ROWS, INCLUDE_GROUP, PREDICT, TRUST_PICKLE)),
     "plan": Command("plan", "plan", (), tests=False),
+    "permutation": Command("permutation", "permutation_test", (PREDICTIONS, *CSV, *ENGINE)),
     "robustness": Command(
         "robustness_bias",
         "robustness_bias",

@@ -386,8 +386,7 @@ def two_levels(source: Source, attribute: Attribute) -> tuple[Array, tuple[str, 
             f"{listed(levels, SHOWN)}"
         )
         remedy = (
-            f"Compare one level with the rest ({column}={levels[0]} in a file, values == {levels[0]!r} in Python), or "
-            "merge its levels into two"
+            f"Compare one level with the rest, by whether {column!r} is {levels[0]!r}, or merge its levels into two"
         )
         raise InvalidInput(problem, source=source.name, option="sensitive", column=column, remedy=remedy)
     first, second = levels

@@ -46,6 +46,11 @@ def decimal(value: float) -> str:
     return f"{value:.4g}" if abs(value) >= 10 else f"{value:.1e}" if abs(value) < 5e-5 else f"{value:.4f}"
 
 
+def signed(value: float) -> str:
+    """Format a number as :func:`decimal`, with its sign: ``+0.0606``."""
+    return f"{'+' * (value > 0)}{decimal(value)}"
+
+
 def factor(value: float | None) -> str:
     """Format a ratio with three decimals, one decimal if it is large, or as a power of ten if it is huge."""
     if value is None:

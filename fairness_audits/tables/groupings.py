@@ -117,7 +117,7 @@ def _parts(text: str, columns: Sequence[str]) -> Iterator[Part]:
         stop, part = next(((stop, one) for stop, one in wholes if one.column in columns and one.valid), (1, None))
         part = part or _part(pieces[0], columns)
         if not part.valid:
-            problem = f"--group cuts column {part.column!r} at {part.at!r}"
+            problem = f"group cuts column {part.column!r} at {part.at!r}"
             raise InvalidInput(problem, option="group", column=part.column, remedy="Use a number")
         yield part
         pieces = pieces[stop:]

@@ -54,7 +54,7 @@ def label_classes(
     if len(set(names.values())) > 2 and not several:
         strange = [value for value in values if _binary(value) is None] or list(values)
         raise _not_two(table, column, values, sorted(strange, key=str), several)
-    one = matching_level(table, column, names.values(), positive, "--positive")
+    one = matching_level(table, column, names.values(), positive, "positive")
     return {value: int(name == one) for value, name in names.items()}
 
 
@@ -88,7 +88,7 @@ def group_names(
     """Return the group of each value: one group per value, or ``against`` and one group of all other values."""
     names = {value: level_name(value) for value in values}
     if against is not None:
-        one = matching_level(table, column, names.values(), against, f"--{role}")
+        one = matching_level(table, column, names.values(), against, role)
         rest = rest_of(against, names.values())
         names = {value: against if name == one else rest for value, name in names.items()}
     if len(set(names.values())) == 1:
@@ -98,8 +98,8 @@ def group_names(
     if len(set(names.values())) > MOST_GROUPS:
         problem = f"has {len(values):,} values ({_shown(values)}), but at most {MOST_GROUPS} groups can be compared"
         remedy = (
-            "Cut numbers into ranges, or compare one value with all others, "
-            f"{column}={level_name(in_order(values)[0])} in a file, values == {in_order(values)[0]!r} in Python"
+            "Cut numbers into ranges, or group by whether the value is one of them, such as "
+            f"{level_name(in_order(values)[0])}"
         )
         raise unfit(table, column, role, problem, remedy)
     return names
@@ -220,7 +220,7 @@ def check_named(table: Placed, columns: Mapping[str, str | None]) -> None:
     """Raise InvalidInput for a column that the table lacks, with similar names, or that has two roles."""
     named = [column for column in columns.values() if column is not None]
     lacking = [role for role, column in columns.items() if column is not None and not has_column(table, column)]
-    check_columns(table, named, listed([f"--{role}" if role.isidentifier() else role for role in lacking]), table.name)
+    check_columns(table, named, listed(lacking), table.name)
     if twice := sorted({column for column in named if named.count(column) > 1}):
         roles = [role for role, column in columns.items() if column in twice]
         problem = f"column {twice[0]!r} is both {' and '.join(roles)}"

@@ -36,10 +36,8 @@ from fairness_audits.results.document import Brief, Caveat, Facts, Outcome, Sect
 
 INCONCLUSIVE = "INCONCLUSIVE"
 ENVIRONMENT = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-ENVIRONMENT.filters |= {
-    name: getattr(formats, name)
-    for name in ("decimal", "factor", "percent", "level", "p_text", "size", "span", "as_typed", "plural", "sentence")
-}
+FORMATS = "decimal factor percent level p_text size span as_typed plural sentence signed"
+ENVIRONMENT.filters |= {name: getattr(formats, name) for name in FORMATS.split()}
 ENVIRONMENT.filters |= {
     "n": "{:,}".format,
     "g": "{:g}".format,
@@ -48,7 +46,7 @@ ENVIRONMENT.filters |= {
     "listed": listed,
     "repr": repr,
 }
-ENVIRONMENT.globals |= {"SHOWN": SHOWN, "ROUNDING": ROUNDING, "fixed": formats.fixed}
+ENVIRONMENT.globals |= {"SHOWN": SHOWN, "ROUNDING": ROUNDING, "fixed": formats.fixed, "factor": formats.factor}
 
 
 @cache

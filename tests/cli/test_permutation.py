@@ -14,11 +14,11 @@ import pytest
 from scipy.stats import fisher_exact
 from sklearn.metrics import roc_auc_score
 
+from fairness_audits.arguments import Given
 from fairness_audits.audits.inference import corrected_once
 from fairness_audits.audits.permutation import compute, reading
+from fairness_audits.audits.permutation.asked import Asked, asked_by
 from fairness_audits.audits.permutation.core import PermutationTest
-from fairness_audits.audits.permutation.plan import Plan, planned
-from fairness_audits.audits.permutation.settings import Settings as PermutationSettings
 from fairness_audits.cli.entry import parser, values_of
 from fairness_audits.files import save_figure
 from fairness_audits.results.render import terminal
@@ -212,10 +212,8 @@ def test_scores_are_read_as_they_are_or_counted_one_by_one(monkeypatch: pytest.M
     monkeypatch.setattr(reading, "IN_MEMORY", N - 1)
     assert document(*asked)["results"] == one_by_one
     monkeypatch.setattr(reading, "SCORES", N // 4)
-    words = ["permutation", "--predictions", "preds.parquet", "--label", "y", "--score", "p", "--group", "sex"]
-    parsed = parser().parse_args([*words, *asked])
     with invalid(option="score", column="p"):
-        parsed.command.run(values_of(parsed))
+        documented("permutation", "--score", "p", "--group", "sex", *asked)
 
 
 def test_scores_of_a_rare_event_are_no_fewer_beyond_a_hundred_thousand_rows() -> None:
@@ -340,7 +338,7 @@ def test_as_many_draws_are_made_as_one_rejection_needs(correction: str, draws: i
     assert made.draws == draws
     assert compute.with_enough_draws(_asked("--correct", correction), jobs).draws == 10_000
     few = _asked("--correct", correction, "--draws", str(draws - 1))
-    with pytest.raises(ValueError, match=rf"--draws={draws - 1} is too small to reject .*use at least --draws={draws}"):
+    with invalid(option="draws", remedy=f"Use at least draws={draws}, or drop it"):
         compute.with_enough_draws(few, jobs)
     one_tail = _asked("--correct", correction, "--alternative", "two-sided", "--draws", str(draws // 2))
     if correction != "max-t":
@@ -354,9 +352,10 @@ def test_many_tests_get_more_draws_unasked() -> None:
     assert compute.with_enough_draws(_asked(), jobs).draws == 31_199
 
 
-def _asked(*options: str) -> Plan:
+def _asked(*options: str) -> Asked:
     audit = "permutation --predictions f --label y --score p --group sex --metric auc"
-    return planned(PermutationSettings(**values_of(parser().parse_args([*audit.split(), *options]))))
+    arguments = parser().parse_args([*audit.split(), *options])
+    return asked_by(Given(arguments.command.audit, values_of(arguments)).but(**values_of(arguments)))
 
 
 # The permutation audit counted by Spark as a user's own command starts it.

@@ -35,7 +35,7 @@ def test_rows_and_gap_give_the_power_which_cannot_be_set_too() -> None:
 
 
 def test_the_facts_are_printed_in_the_formats_of_the_sentence() -> None:
-    found = fa.plan(metric="tpr", value=0.75, gap=-0.05, shares=(0.3, 0.7), of_rows=0.2)  # type: ignore[arg-type]
+    found = fa.plan(metric="tpr", value=0.75, gap=-0.05, shares=(0.3, 0.7), of_rows=0.2)
     (facts,) = found.sections[0].parts
     assert facts == Facts(
         (

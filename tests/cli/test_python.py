@@ -151,7 +151,7 @@ def test_what_is_wrong_with_a_call_is_named_by_its_argument(given: Any) -> None:
 
 def test_a_call_that_lacks_something_says_what() -> None:
     with pytest.raises(TypeError, match=r"has no argument 'alfa' \(did you mean 'alpha'\?\)"):
-        fa.permutation_test([0, 1], [0, 1], alfa=0.1)
+        fa.permutation_test([0, 1], [0, 1], alfa=0.1)  # type: ignore[call-arg]
     lacking: list[tuple[str, dict[str, Any]]] = [("threshold", {"threshold": 0.5}), ("score", {"metric": "auc"})]
     for option, missing in lacking:
         with invalid(option=option):

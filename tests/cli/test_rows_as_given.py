@@ -567,7 +567,8 @@ def test_a_model_is_called_with_no_more_rows_than_it_takes(most: int) -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return super().forward(x.flatten(1) - 0.5)
 
-    group, quick = np.arange(24) % 2, {"permutations": 49, "bootstraps": 49, "min_group": 2}
+    group = np.arange(24) % 2
+    quick: dict[str, Any] = {"permutations": 49, "bootstraps": 49, "min_group": 2}
     fa.robustness_bias(OfImages(most), images, groups=group, **quick, **how)
 
 

@@ -16,7 +16,6 @@ import yaml
 import fairness_audits as fa
 from fairness_audits.arguments import Given, settled
 from fairness_audits.audits.loss_ratio import settings as loss_ratio
-from fairness_audits.audits.permutation import settings as permutation
 from fairness_audits.cli.commands import commands
 from fairness_audits.cli.options_file import read_options
 from fairness_audits.options import as_yaml, stated
@@ -200,7 +199,7 @@ def test_two_classes_of_other_numbers_need_positive(codes: tuple[int, int], tmp_
     status, _, err = ended([*given, "--metric", "tpr"])
     assert status == 2
     assert f"holds {codes[0]}, {codes[1]} instead" in err
-    assert f"--positive={codes[1]}" in err
+    assert f"positive='{codes[1]}'" in err
 
 
 TEXTS = "yes NO on Off 012 12:30 2020-01-01 1e3 ~ null 0x1F 1_000 true .5 -1"
@@ -222,10 +221,8 @@ def test_a_text_of_a_users_yaml_stays_as_it_is_written(text: str, tmp_path: Path
 @pytest.mark.parametrize("text", TEXTS.split())
 def test_the_file_that_repeats_an_audit_has_the_same_options(text: str, tmp_path: Path) -> None:
     one: dict[str, Any] = dict.fromkeys(("group", "source", "target", "predict", "positive"), text)
-    outputs: dict[str, Any] = {"predictions": text, "label": text, "group": (text, "b"), "metric": (text,)}
     network: dict[str, Any] = {"label": text, "model": text, "classes": (text, "b"), "sensitive": (text,)}
     audits: dict[str, Any] = {
-        "permutation": permutation.Settings(positive=text, **outputs),
         "loss-ratio": loss_ratio.Settings(data=Path(text), **network),
     }
     for audit, settings in audits.items():
@@ -238,6 +235,11 @@ def test_the_file_that_repeats_an_audit_has_the_same_options(text: str, tmp_path
     found = read_options(path, commands()["fliptest"].options, "fliptest")
     assert given.but(**found) == given
     assert yaml.safe_load(path.read_text()) == {"audit": "fliptest", **given.stated}
+    outputs: dict[str, Any] = {"predictions": text, "label": text, "group": (text, "b"), "metric": (text,)}
+    given = Given(fa.permutation_test, {"positive": text}).but(**outputs)
+    path.write_text(as_yaml(given, "permutation"))
+    again = read_options(path, commands()["permutation"].options, "permutation")
+    assert Given(fa.permutation_test, again).but(**again) == given
 
 
 # What a call refuses, and what it says in the end, is in its own words: no option of the command line, no argument that

@@ -12,13 +12,13 @@ import numpy as np
 
 from fairness_audits.audits.inference import adjusted_p, least_draws
 from fairness_audits.audits.permutation import metrics as known_metrics
+from fairness_audits.audits.permutation.asked import CORRELATION, Asked
 from fairness_audits.audits.permutation.core import GroupMetric, PermutationTest, by_group, tested
 from fairness_audits.audits.permutation.correlation import correlation_test
 from fairness_audits.audits.permutation.metrics import Metric
 from fairness_audits.audits.permutation.monte_carlo import SIDED, tails
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions
 from fairness_audits.audits.permutation.pairs import largest_t
-from fairness_audits.audits.permutation.plan import CORRELATION, Plan
 from fairness_audits.audits.permutation.reading import grouped_by, read, varies
 from fairness_audits.audits.permutation.units import Support, fewest, support
 from fairness_audits.errors import InvalidInput
@@ -86,7 +86,7 @@ class Finding:
         return self.adjusted is not None and self.adjusted <= self.test.alpha
 
 
-def _by_group(content: Counts | Predictions, metric: Metric, grouping: str, plan: Plan) -> list[dict[str, Any]]:
+def _by_group(content: Counts | Predictions, metric: Metric, grouping: str, asked: Asked) -> list[dict[str, Any]]:
     """Return a metric in each group, sorted with the worst first, by :func:`known_metrics.badness`."""
     named = {"grouping": grouping, "metric": metric.name, "title": metric.title}
 
@@ -98,7 +98,7 @@ def _by_group(content: Counts | Predictions, metric: Metric, grouping: str, plan
             **named, "name": one.group, "rows": one.rows, **one.rests_on._asdict(),
             "estimate": one.value, "interval": (one.low, one.high),
         })
-        for one in sorted(by_group(content, metric, plan.testing(metric)), key=rank)
+        for one in sorted(by_group(content, metric, asked.testing(metric)), key=rank)
     ]  # fmt: skip
 
 
@@ -111,13 +111,13 @@ def hypotheses(findings: Sequence[Finding]) -> int:
 class Job:
     """Tests to run and their ``hypotheses``; ``drawn`` says whether they use random permutations."""
 
-    tests: Callable[[Plan], list[Finding]]
+    tests: Callable[[Asked], list[Finding]]
     hypotheses: tuple[tuple[str, ...], ...]
     drawn: bool
 
 
-def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], list[dict[str, Any]], Plan]:
-    """Read, test and correct; return the tests, the metrics of each group, and the plan with its final number of draws.
+def gather(table: Table, asked: Asked) -> tuple[tuple[Finding, ...], list[dict[str, Any]], Asked]:
+    """Read, test and correct; return the tests, the metrics of each group, and the options with the number of draws.
 
     The metrics of each pair of groups are adjacent.
 
@@ -125,29 +125,30 @@ def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], list[dict[str
     """
     jobs: list[Job] = []
     groups: list[dict[str, Any]] = []
-    references = References(plan.settings.reference, every=plan.settings.ratio)
-    for grouping in [grouped_by(text, table) for text in dict.fromkeys(plan.settings.group)]:
-        for metric, (content, basis) in read(table, plan, grouping):
+    references = References(asked.given.reference, every=asked.given.ratio)
+    for grouping in [grouped_by(text, table) for text in dict.fromkeys(asked.given.group)]:
+        for metric, (content, basis) in read(table, asked, grouping):
             content, reference = references.last(content, grouping.name)
-            jobs += _group_jobs(plan, grouping.name, metric, content, basis, reference)
-            groups += _by_group(content, metric, grouping.name, plan)
+            jobs += _group_jobs(asked, grouping.name, metric, content, basis, reference)
+            groups += _by_group(content, metric, grouping.name, asked)
     references.check()
-    for column in dict.fromkeys(plan.settings.attribute):
-        jobs.append(Job(_correlation(table, plan, column), ((column, CORRELATION),), drawn=True))
-    several = len(jobs) > 1 and plan.correction != "none" and any(job.drawn for job in jobs)
-    if plan.settings.resampling_risk is not None and several:
+    for column in dict.fromkeys(asked.given.attribute):
+        jobs.append(Job(_correlation(table, asked, column), ((column, CORRELATION),), drawn=True))
+    several = len(jobs) > 1 and asked.correction != "none" and any(job.drawn for job in jobs)
+    if asked.given.resampling_risk is not None and several:
         raise InvalidInput(
-            f"--resampling-risk stops when a single test's decision is safe, but a correction for {len(jobs)} tests "
-            "changes this decision: drop it, or use --correct=none",
+            f"resampling_risk stops when a single test's decision is safe, but a correction for {len(jobs)} tests "
+            "changes this decision",
             option="resampling_risk",
+            remedy="Drop it, or use correct=none",
         )
-    plan = with_enough_draws(plan, jobs)
+    asked = with_enough_draws(asked, jobs)
     together: dict[tuple[str, tuple[str, str]], list[Finding]] = {}
     for job in track("permutations", jobs):
-        for finding in job.tests(plan):
+        for finding in job.tests(asked):
             together.setdefault((finding.grouping, finding.test.groups), []).append(finding)
     findings = [finding for pair in together.values() for finding in pair]
-    return _corrected(findings, plan.correction), groups, plan
+    return _corrected(findings, asked.correction), groups, asked
 
 
 class References:
@@ -169,7 +170,7 @@ class References:
         self._found.update(name for names, _ in found for name in names)
         if len(here) > 1 or (self._names and self._every and not here):
             raise InvalidInput(
-                f"--reference must name one group of {grouping!r}, but names {len(here)}; the groups are "
+                f"reference must name one group of {grouping!r}, but names {len(here)}; the groups are "
                 f"{listed(content.groups)}",
                 option="reference",
                 column=grouping,
@@ -192,7 +193,7 @@ class References:
         if lost := [name for name in self._names if name not in self._found]:
             known = "; ".join(f"{listed(groups)} ({grouping})" for grouping, groups in self._seen.items())
             raise InvalidInput(
-                f"there is no group {lost[0]!r} (--reference)", option="reference", remedy=f"The groups are {known}"
+                f"there is no group {lost[0]!r} (reference)", option="reference", remedy=f"The groups are {known}"
             )
 
 
@@ -201,36 +202,37 @@ def _unquoted(group: str) -> str:
     return re.sub(r"\s*,\s*", ",", " ".join(group.replace('"', "").split()))
 
 
-def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
-    """Return the plan with enough draws for a single rejection to be possible after the correction.
+def with_enough_draws(asked: Asked, jobs: Sequence[Job]) -> Asked:
+    """Return the options with enough draws for a single rejection to be possible after the correction.
 
     Raises ValueError if the user sets fewer draws.
     """
     if not any(job.drawn for job in jobs):
-        return plan
+        return asked
     number = len({hypothesis for job in jobs for hypothesis in job.hypotheses})
-    tails_of = [tails(plan.alternative(metric)) for metric in plan.metrics if plan.drawn(metric)]
-    least = least_draws(plan.settings.alpha, max(tails_of, default=1), number, plan.correction)
-    if plan.settings.draws is not None and least > plan.draws:
+    tails_of = [tails(asked.alternative(metric)) for metric in asked.metrics if asked.drawn(metric)]
+    least = least_draws(asked.given.alpha, max(tails_of, default=1), number, asked.correction)
+    if asked.given.draws is not None and least > asked.draws:
         raise InvalidInput(
-            f"--draws={plan.draws} is too small to reject at level {plan.settings.alpha:g} in "
-            f"{plural(number, 'test')}, however large the difference: use at least --draws={least}, or drop it",
+            f"draws={asked.draws} is too small to reject at level {asked.given.alpha:g} in "
+            f"{plural(number, 'test')}, however large the difference",
             option="draws",
+            remedy=f"Use at least draws={least}, or drop it",
         )
-    return replace(plan, draws=max(plan.draws, least))
+    return replace(asked, draws=max(asked.draws, least))
 
 
 def _group_jobs(
-    plan: Plan, grouping: str, metric: Metric, content: Counts | Predictions, basis: str, reference: bool
+    asked: Asked, grouping: str, metric: Metric, content: Counts | Predictions, basis: str, reference: bool
 ) -> Iterator[Job]:
     """Yield one job per group against the other groups, or per pair of groups; with max-T, one job for all of them.
 
     With a ``reference``, the last group, each other group is compared only with the reference. Ratios compare pairs,
     because the ratio of a group to all others together hides how far apart the lowest and the highest rate are.
     """
-    settings, known = plan.settings, content.groups
+    given, known = asked.given, content.groups
     # The one-sided hypotheses of complementary rates are opposite.
-    what = metric.name if settings.alternative in SIDED else known_metrics.hypothesis(metric)
+    what = metric.name if given.alternative in SIDED else known_metrics.hypothesis(metric)
     last = len(known) - 1
     places = [(place, last) for place in range(last)] if reference else list(combinations(range(len(known)), 2))
 
@@ -241,24 +243,24 @@ def _group_jobs(
         rests_on = tuple(every[content.groups.index(name)] for name in test.groups)
         return Finding(grouping, metric.title, test, basis, few, of, varied, adjusted, rests_on=rests_on)
 
-    def compared(content: Counts | Predictions, plan: Plan) -> list[Finding]:
-        rng = plan.rng(grouping, metric.name, *content.groups)
-        return [found(content, tested(content, metric, plan.testing(metric), rng, plan.shown))]
+    def compared(content: Counts | Predictions, asked: Asked) -> list[Finding]:
+        rng = asked.rng(grouping, metric.name, *content.groups)
+        return [found(content, tested(content, metric, asked.testing(metric), rng, asked.bounds))]
 
-    def all_at_once(plan: Plan) -> list[Finding]:
-        rng = plan.rng(grouping, metric.name, "max_t")
-        tests, adjusted = largest_t(content, metric, plan.testing(metric), rng, plan.shown, places)
+    def all_at_once(asked: Asked) -> list[Finding]:
+        rng = asked.rng(grouping, metric.name, "max_t")
+        tests, adjusted = largest_t(content, metric, asked.testing(metric), rng, asked.bounds, places)
         return [found(content.pair(*pair), test, p) for pair, test, p in zip(places, tests, adjusted, strict=True)]
 
-    if plan.correction == "max_t":
+    if asked.correction == "max_t":
         yield Job(all_at_once, tuple((grouping, known[a], known[b], what) for a, b in places), drawn=True)
         return
-    if len(known) > 2 and not (settings.pairs or settings.ratio or reference):
+    if len(known) > 2 and not (given.pairs or given.ratio or reference):
         parts = (against_rest(content, place) for place in range(len(known)))
     else:
         parts = (content.pair(a, b) for a, b in places)
     for two in parts:
-        yield Job(partial(compared, two), ((grouping, *two.groups, what),), plan.drawn(metric))
+        yield Job(partial(compared, two), ((grouping, *two.groups, what),), asked.drawn(metric))
 
 
 def against_rest(content: Counts | Predictions, place: int) -> Counts | Predictions:
@@ -270,14 +272,14 @@ def against_rest(content: Counts | Predictions, place: int) -> Counts | Predicti
     return replace(content, table=np.stack([own, content.table.sum(axis=0) - own]), groups=names)
 
 
-def _correlation(table: Table, plan: Plan, column: str) -> Callable[[Plan], list[Finding]]:
+def _correlation(table: Table, asked: Asked, column: str) -> Callable[[Asked], list[Finding]]:
     """Return the correlation test of the score and an attribute of each row."""
-    score = str(plan.settings.score)
+    score = str(asked.given.score)
     found = numbers(table, [score, column])
 
-    def test(plan: Plan) -> list[Finding]:
-        rng, names = plan.rng(column, CORRELATION), (score, column)
-        made = correlation_test(found[score], found[column], rng=rng, names=names, **vars(plan.testing()))
+    def test(asked: Asked) -> list[Finding]:
+        rng, names = asked.rng(column, CORRELATION), (score, column)
+        made = correlation_test(found[score], found[column], rng=rng, names=names, **vars(asked.testing()))
         size, of = table.size(), (column, CORRELATION)
         rests_on = (Support(size, None),) * 2
         return [Finding(column, "correlation of the score", made, "every row", size, of, rests_on=rests_on)]

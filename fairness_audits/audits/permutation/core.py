@@ -161,7 +161,7 @@ def tested(
         raise InvalidInput(f"Metric {metric.name} has no test of a ratio", option="ratio", remedy="Use a rate")
     if bounds is not None and settings.resampling_risk is not None:
         raise InvalidInput(
-            "--resampling-risk controls the decision about equality, not about a margin",
+            "resampling_risk controls the decision about equality, not about a margin",
             option="resampling_risk",
             remedy="Leave it out",
         )
@@ -170,8 +170,9 @@ def tested(
     if settings.method == "exact":
         raise InvalidInput(
             f"metric {metric.name} has no exact test on these data: exact tests are for rates without clusters or "
-            "weights; use --method=studentized",
+            "weights",
             option="method",
+            remedy="Use method=studentized",
         )
     return _resampled(data, metric, settings, rng, bounds)
 
@@ -231,7 +232,7 @@ def _resampled(
         return result
     if bounds is not None and method == "unstudentized":
         raise InvalidInput(
-            "--method=unstudentized cannot test a margin", option="method", remedy="Use exact or studentised tests"
+            "method=unstudentized cannot test a margin", option="method", remedy="Use exact or studentised tests"
         )
     doubt = NO_DOUBT
     if method == "studentized":

@@ -5,7 +5,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from fairness_audits.audits.permutation.plan import CORRELATION
+from fairness_audits.audits.permutation.asked import CORRELATION
 from fairness_audits.audits.permutation.result import named
 from fairness_audits.results.markup import label_text
 from fairness_audits.results.style import FAINT, METHODS, new_figure

@@ -5,9 +5,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from fairness_audits.audits.permutation.asked import BASE_RATE, Asked, of_decisions
 from fairness_audits.audits.permutation.metrics import Metric, UserMetric
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions
-from fairness_audits.audits.permutation.plan import BASE_RATE, Plan, of_decisions
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.table import Attribute, attribute
 from fairness_audits.messages import check_columns, has_column, unlike
@@ -30,17 +30,17 @@ Data: TypeAlias = tuple[Counts | Predictions, str]
 """The data of a metric's tests, and a description of how they were read."""
 
 
-def read(table: Table, plan: Plan, grouping: Attribute) -> Iterator[tuple[Metric, Data]]:
+def read(table: Table, asked: Asked, grouping: Attribute) -> Iterator[tuple[Metric, Data]]:
     """Yield each metric with its data: counts of decisions, counts of scores, or rows. Each kind is read once."""
-    settings = plan.settings
-    columns = {"group": grouping.column, "against": grouping.level, **settings.some("positive", "score")}
-    columns["label"] = settings.label or without(table, "label")
+    given = asked.given
+    columns = {"group": grouping.column, "against": grouping.level, **given.some("positive", "score")}
+    columns["label"] = given.label or without(table, "label")
     found: dict[Callable[..., Data], Data] = {}
-    for metric in plan.metrics:
-        alone = settings.cluster or settings.weight or settings.regression or isinstance(metric, UserMetric)
+    for metric in asked.metrics:
+        alone = given.cluster or given.weight or given.regression or isinstance(metric, UserMetric)
         reader = rows if alone else decisions if of_decisions(metric) else scores
         if reader not in found:
-            found[reader] = reader(table, plan, columns)
+            found[reader] = reader(table, asked, columns)
         yield metric, found[reader]
 
 
@@ -51,44 +51,44 @@ def without(table: Table, what: str) -> str:
     return constant.name
 
 
-def decisions(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
+def decisions(table: Table, asked: Asked, columns: dict[str, Any]) -> Data:
     """Count rows by group x label x decision."""
-    settings = plan.settings
-    if settings.prediction is None and settings.threshold is None:
+    given = asked.given
+    if given.prediction is None and given.threshold is None:
         made = contingency(table, **{**columns, "score": None}, prediction=without(table, "decision"))
         return made, "counts of labels"
-    score = None if settings.prediction else settings.score
-    counted = contingency(table, **{**columns, **settings.some("prediction", "threshold"), "score": score})
-    if settings.threshold is None:
-        return counted, f"counts of decisions ({settings.prediction})"
-    return counted, f"counts of decisions ({settings.score} >= {as_typed(settings.threshold)})"
+    score = None if given.prediction else given.score
+    counted = contingency(table, **{**columns, **given.some("prediction", "threshold"), "score": score})
+    if given.threshold is None:
+        return counted, f"counts of decisions ({given.prediction})"
+    return counted, f"counts of decisions ({given.score} >= {as_typed(given.threshold)})"
 
 
-def scores(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
+def scores(table: Table, asked: Asked, columns: dict[str, Any]) -> Data:
     """Count rows by group x label x score if few scores are distinct or rows do not fit in memory; else read the rows.
 
     Raises InvalidInput if too many scores are distinct to count them.
     """
-    score, size = str(plan.settings.score), table.size()
+    score, size = str(asked.given.score), table.size()
     distinct = table.distinct((score,))[score] if size > ROWS else 0
     if size <= ROWS or (size <= IN_MEMORY and distinct > DISTINCT):
-        return rows(table, plan, columns)
+        return rows(table, asked, columns)
     if distinct > SCORES:
         problem = f"{table.name}: column {score!r} has about {distinct:,} distinct scores in {size:,} rows"
         remedy = f"Above {IN_MEMORY:,} rows, at most {SCORES:,} scores can be counted. Round them"
         raise InvalidInput(problem, source=table.name, option="score", column=score, remedy=remedy)
-    counted = contingency(table, **columns, bounds=plan.bounds)
+    counted = contingency(table, **columns, bounds=asked.limits)
     return counted, f"counts of {len(counted.score):,} distinct scores"
 
 
-def rows(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
+def rows(table: Table, asked: Asked, columns: dict[str, Any]) -> Data:
     """Read all rows."""
-    others = plan.settings.some("prediction", "threshold", "cluster", "weight", "regression")
-    if plan.settings.prediction is None and plan.settings.score is None:
+    others = asked.given.some("prediction", "threshold", "cluster", "weight", "regression")
+    if asked.given.prediction is None and asked.given.score is None:
         others["prediction"] = without(table, "decision")
-    content = predictions(table, **columns, **others, bounds=plan.bounds)
-    weighted = f", weighted by {plan.settings.weight}" if plan.settings.weight else ""
-    units = f"rows, permuted together by {plan.settings.cluster}" if plan.settings.cluster else "every row"
+    content = predictions(table, **columns, **others, bounds=asked.limits)
+    weighted = f", weighted by {asked.given.weight}" if asked.given.weight else ""
+    units = f"rows, permuted together by {asked.given.cluster}" if asked.given.cluster else "every row"
     return content, units + weighted
 
 
@@ -113,7 +113,7 @@ def grouped_by(text: str, table: Table) -> Attribute:
         return column
     made = grouping_of(text, table.columns)
     if made is None:
-        check_columns(table, [column.column], "--group", table.name)
+        check_columns(table, [column.column], "group", table.name)
         return column
     table.add(made)
     for part in made.parts:

@@ -106,7 +106,7 @@ def intersections(columns: Mapping[str, Coded], depth: int, least: int) -> Subgr
             raise InvalidInput(
                 f"There are more than {MOST:,} subgroups",
                 option="depth",
-                remedy="Use fewer columns or a smaller --depth",
+                remedy="Use fewer columns or a smaller depth",
             )
     indptr = np.cumsum([0, *map(len, rows)])
     indices = np.concatenate([np.zeros(0, dtype=np.int64), *rows])

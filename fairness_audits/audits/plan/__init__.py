@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from fairness_audits.arguments import Given, audit
-from fairness_audits.validation import Count, Number, Positive, Share, interval
+from fairness_audits.validation import Count, Number, OneOrMore, Positive, Share, interval
 
 if TYPE_CHECKING:
     from fairness_audits.results.result import Result
@@ -23,7 +22,7 @@ def plan(
     rows: Count | None = None,
     margin: Positive | None = None,
     shares: tuple[Share, Share] | None = None,
-    of_rows: Sequence[Annotated[float, interval("(0, 1]")]] = (1.0,),
+    of_rows: OneOrMore[Annotated[float, interval("(0, 1]")]] = (1.0,),
     sd: Positive | None = None,
     alpha: Share = 0.05,
     power: Share | None = None,

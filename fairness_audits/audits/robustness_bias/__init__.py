@@ -20,7 +20,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fairness_audits.arguments import Given, audit
 from fairness_audits.errors import InvalidInput
 from fairness_audits.options import OutputKind
-from fairness_audits.validation import Count, Limit, Number, Positive, Share, Size, at_least, interval, not_empty
+from fairness_audits.validation import (
+    Count,
+    Limit,
+    Number,
+    OneOrMore,
+    Positive,
+    Share,
+    Size,
+    at_least,
+    interval,
+    not_empty,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +69,7 @@ def robustness_bias(
     std: Number | Sequence[Number] = 1.0,
     device: str = "auto",
     batch_rows: Count | None = None,
-    attack: Annotated[Sequence[AttackName], not_empty] | None = None,
+    attack: Annotated[OneOrMore[AttackName], not_empty] | None = None,
     attack_setting: Sequence[str] | Mapping[str, Any] = (),
     checkpoint: Path | None = None,
     checkpoint_key: str | None = None,

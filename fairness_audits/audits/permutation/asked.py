@@ -1,0 +1,206 @@
+"""What the options ask for: which metrics are compared, by which tests, and whether the options agree."""
+
+import inspect
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairness_audits.arguments import Given
+from fairness_audits.audits.permutation import monte_carlo
+from fairness_audits.audits.permutation.equivalence import Bounds
+from fairness_audits.audits.permutation.metrics import (
+    ALIASES,
+    METRICS,
+    WITHOUT_LABEL,
+    Auc,
+    Mean,
+    Metric,
+    Rate,
+    UserMetric,
+    metric_named,
+)
+from fairness_audits.audits.permutation.monte_carlo import Alternative
+from fairness_audits.errors import InvalidInput
+from fairness_audits.inputs.model_files import named_object
+from fairness_audits.messages import advised, reason
+from fairness_audits.seeds import generators
+
+CORRELATION = "correlation"
+SEVERAL = {"equalized_odds": ("tpr", "fpr")}
+"""Fairness notions that concern more than one metric."""
+KNOWN = (*METRICS, *ALIASES, *SEVERAL, CORRELATION)
+BASE_RATE = "base_rate"
+DRAWS = 10_000
+FOUR_FIFTHS = 0.8
+UNIT = (0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options of a run, the ``metrics`` to compare, the number of ``draws``, and the ``correction``.
+
+    The ``correction`` has its name in ``inference``.
+    """
+
+    given: Given
+    metrics: tuple[Metric, ...]
+    draws: int
+    correction: str
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The smallest and the largest score allowed."""
+        probability = any(isinstance(metric, Mean) and metric.probability for metric in self.metrics)
+        return UNIT if probability else (-math.inf, math.inf)
+
+    def testing(self, metric: Metric | None = None) -> monte_carlo.Settings:
+        """Return the test settings of a metric, or of a correlation."""
+        same = self.given.some("method", "alpha", "resampling_risk")
+        return monte_carlo.Settings(**same, alternative=self.alternative(metric), draws=self.draws)
+
+    def drawn(self, metric: Metric) -> bool:
+        """Return whether random permutations test the metric: it is not a rate, or the rows or the method need them."""
+        clustered = self.given.cluster is not None or self.given.weight is not None
+        return not isinstance(metric, Rate) or clustered or self.given.method not in ("auto", "exact")
+
+    def alternative(self, metric: Metric | None = None) -> Alternative:
+        """Return the alternative of the options; the default is two-sided, with equal tails if T is permuted."""
+        equal = metric is not None and self.drawn(metric) and self.correction != "max_t"
+        return self.given.alternative or ("equal-tailed" if equal else "two-sided")
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """Return the bounds to test; None if only equality is tested."""
+        if self.given.margin is not None:
+            return Bounds.margin(self.given.margin)
+        if self.given.ratio:
+            return Bounds.at_least(self.given.at_least or FOUR_FIFTHS, lowest_first=not self.given.reference)
+        return None
+
+    def rng(self, *what: str) -> np.random.Generator:
+        """Return the generator of a test, independent of the other tests of the run."""
+        (rng,) = generators("audit", "permutation", str(self.given.seed), *what, repetitions=1)
+        return rng
+
+
+def asked_by(given: Given) -> Asked:
+    """Return what the options ask for. Raises InvalidInput if options conflict."""
+    parts: list[Any] = [part for one in given.metric for part in SEVERAL.get(one, (one,))]
+    names = list(dict.fromkeys(ALIASES.get(one, one) for one in parts))
+    if unknown := [name for name in names if isinstance(name, str) and ":" not in name and name not in KNOWN]:
+        raise InvalidInput(
+            f"{advised('metric', ','.join(unknown))}: expected metrics among {', '.join(KNOWN)}, or your own function "
+            "(path/to/file.py:name)",
+            option="metric",
+        )
+    metrics = [metric_named(name) if name in METRICS else own_metric(name) for name in names if name != CORRELATION]
+    _check_outputs(given, metrics)
+    for metric in metrics:
+        _check_metric(metric, given)
+    if CORRELATION in names:
+        _check_correlation(given)
+    elif given.attribute:
+        raise InvalidInput("attribute needs the metric correlation", option="attribute", remedy="Add the metric")
+    if given.group and not metrics:
+        remedy = "Add one, such as metric=auc"
+        raise InvalidInput("group needs a metric that compares groups", option="group", remedy=remedy)
+    _check_comparison(given)
+    return Asked(given, tuple(metrics), given.draws or DRAWS, given.correct.replace("-", "_"))
+
+
+def _check_outputs(given: Given, metrics: list[Metric]) -> None:
+    """Raise InvalidInput for outputs of a model that do not fit together."""
+    scored, decided = given.score is not None, given.prediction is not None
+    if not (scored or decided) and [metric.name for metric in metrics] != [BASE_RATE]:
+        raise InvalidInput("there is nothing to audit", remedy="Give the score or the prediction")
+    if given.threshold is not None and not scored:
+        problem = "threshold turns scores into decisions, but there is no score"
+        raise InvalidInput(problem, option="threshold", remedy="Give the score")
+    if given.threshold is not None and decided:
+        problem = "threshold turns scores into decisions, but the prediction already gives decisions"
+        raise InvalidInput(problem, option="threshold", remedy="Drop one of them")
+    if given.positive is not None and given.label is None:
+        problem = "positive names a value of the label, but there is no label"
+        raise InvalidInput(problem, option="positive", remedy="Code the decisions as 0 and 1")
+
+
+def _check_metric(metric: Metric, given: Given) -> None:
+    """Raise InvalidInput if a metric lacks its inputs, or does not fit the options."""
+    name, rate, own = metric.name, of_decisions(metric), isinstance(metric, UserMetric)
+    if given.label is None and name not in WITHOUT_LABEL:
+        raise InvalidInput(f"metric {name} needs the true class of each row", option="label", remedy="Give the label")
+    if not given.group:
+        raise InvalidInput(f"metric {name} compares groups", option="group", remedy="Give the group")
+    if given.regression and (isinstance(metric, Rate | Auc) or (isinstance(metric, Mean) and metric.binary) or rate):
+        remedy = "With regression, use mean_score, mean_error, absolute_error, squared_error, or your own metric"
+        raise InvalidInput(f"metric {name} needs two classes", option="metric", remedy=remedy)
+    if given.weight is not None and own:
+        raise InvalidInput(f"metric {name} cannot use weights", option="weight", remedy="Drop one of them")
+    if rate and name != BASE_RATE and given.prediction is None and given.threshold is None:
+        remedy = "Give the prediction, or a threshold for the scores"
+        raise InvalidInput(f"metric {name} needs decisions", option="prediction", remedy=remedy)
+    if not (rate or own) and given.score is None:
+        raise InvalidInput(f"metric {name} needs scores", option="score", remedy="Give the score")
+    if given.margin is not None and given.margin >= 1 and isinstance(metric, Rate | Auc):
+        problem = f"margin={given.margin:g} allows every difference of {name}"
+        raise InvalidInput(problem, option="margin", remedy="Use a margin below 1")
+
+
+def _check_correlation(given: Given) -> None:
+    """Raise InvalidInput if the correlation lacks its inputs, or does not fit the options."""
+    if not given.attribute:
+        problem = "metric correlation needs a numeric column, such as age"
+        raise InvalidInput(problem, option="attribute", remedy="Give the attribute")
+    if given.cluster:
+        raise InvalidInput("metric correlation cannot use clusters", option="cluster", remedy="Drop the cluster")
+    if given.weight is not None:
+        raise InvalidInput("metric correlation cannot use weights", option="weight", remedy="Drop one of them")
+    if given.score is None:
+        raise InvalidInput("metric correlation needs scores", option="score", remedy="Give the score")
+    if given.ratio or given.margin is not None:
+        problem = "margin and ratio compare groups"
+        raise InvalidInput(problem, option="metric", remedy="Drop the metric correlation")
+
+
+def _check_comparison(given: Given) -> None:
+    """Raise InvalidInput for options of which one makes the other meaningless."""
+    if given.margin is not None and given.ratio:
+        problem = "margin bounds a difference and ratio a ratio"
+        raise InvalidInput(problem, option="margin", remedy="Drop one of them")
+    if given.at_least is not None and not given.ratio:
+        raise InvalidInput("at_least needs ratio", option="ratio", remedy="Add it")
+    if given.pairs and given.reference:
+        problem = "pairs compares all pairs of groups and reference only the pairs with one group"
+        raise InvalidInput(problem, option="pairs", remedy="Drop one of them")
+    if given.correct == "max-t" and given.alternative not in (None, "two-sided"):
+        remedy = "Drop the alternative, or use another correction"
+        raise InvalidInput("correct=max-t is a two-sided test", option="alternative", remedy=remedy)
+
+
+def of_decisions(metric: Metric) -> bool:
+    return isinstance(metric, Rate) or (isinstance(metric, Mean) and metric.decisions)
+
+
+def own_metric(metric: Any) -> UserMetric:
+    """Return the user's metric, or load it from ``path/to/file.py:name`` or ``package.module:name``.
+
+    A metric is a function of y, score and weight, arrays (n,), or an instance of ``UserMetric``. A function with the
+    attribute ``batched = True`` also accepts weights (T, n) and then returns (T,). Raises ValueError if there is no
+    such metric.
+    """
+    found, name = metric, getattr(metric, "__name__", type(metric).__name__)
+    if isinstance(metric, str):
+        found, name, _ = named_object("metric", metric)
+    if isinstance(found, UserMetric):
+        return found
+    try:
+        inspect.signature(found).bind("y", "score", "weight")
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"{advised('metric', metric if isinstance(metric, str) else name)}: expected a function (y, score, "
+            f"weight) of three arrays that returns a number, but it failed with {reason(error)}",
+            option="metric",
+        ) from error
+    return UserMetric(name, found, batched=bool(getattr(found, "batched", False)))
