@@ -75,11 +75,10 @@ class Columns:
         return name
 
     def name_in(self, given: Given, **others: Any) -> Given:
-        """Return the options of an audit with the names of these columns after ``others``, such as files."""
+        """Return the options of an audit with the names of these columns, and with ``others``, such as files."""
         own = given.audit.audited  # type: ignore[attr-defined]
         several = {name: self.several(argument) for argument, name in own.several.items()}
-        one = {name: self.one(argument) for argument, name in own.one.items()}
-        return given.but(**{**others, **several, **one})
+        return given.but(**others, **several, **{name: self.one(argument) for argument, name in own.one.items()})
 
     def several(self, argument: str) -> tuple[str, ...]:
         """Return the names of an argument's columns."""

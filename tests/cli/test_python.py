@@ -542,7 +542,7 @@ def test_an_onnx_network_of_images_is_certified_and_has_no_other_attack(studio: 
         onnx.save(make.make_model(graph, opset_imports=[make.make_opsetid("", 17)], ir_version=8), name)
     smoothed = ("--attack", "smoothing", "--attack-setting", "smoothing.samples=100")
     for given, told in (
-        (("--model", "any.onnx"), "--attack=smoothing"),
+        (("--model", "any.onnx"), "attack='smoothing'"),
         (("--model", "one.onnx", *smoothed), "mark the first axis of the input as dynamic"),
     ):
         status, _, err = run("robustness", *given)

@@ -191,16 +191,14 @@ def robustness_bias(
     given, framed = Given(robustness_bias, locals()), is_table("X", X)
     parts = {"groups": groups, "sensitive": sensitive}
     columns = Columns({"y": y}, several=parts, X=X if framed else None, outside=[] if framed else ["X"])
-    label, apart = columns.one("y"), columns.several("sensitive")
     if framed:
-        names = columns.several("X")
-        given = columns.name_in(given, model="", data="X", sensitive=apart, features=names, drop=(), label=label)
+        given = columns.name_in(given, model="", data="X", features=columns.several("X"), drop=())
         with opened(model, given) as loaded:
             return of_rows(given, columns.source("X"), loaded, columns.directions(directions))
     if directions is not None:
         problem = "directions applies to rows of a table only"
         raise InvalidInput(problem, option="directions", remedy="Leave it out")
-    given = columns.name_in(given, model="", images="X", partition="groups", label=label)
+    given = columns.name_in(given, model="", images="X", partition="groups")
     array = array_of("X", X)
     with opened(model, given) as loaded:
         return of_images(given, columns.source("groups"), loaded, array)

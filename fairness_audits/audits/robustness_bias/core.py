@@ -5,7 +5,7 @@ how they find distances, not in what they make of them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -21,13 +21,6 @@ from fairness_audits.audits.robustness_bias.measures import (
 from fairness_audits.audits.robustness_bias.significance import sigma_intervals, significance
 from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
-
-COUNTS = ("points", "n_correct", "failed")
-MEASURES = (
-    *("sigma", "sigma_ci_low", "sigma_ci_high", "sigma_p", "sigma_p_adjusted"),
-    *("auc", "mean_distance", "median_distance", "n"),
-)
-"""Names of the arrays of :class:`Levels`, in the order of every table."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +64,11 @@ class Levels:
     def empty(self) -> list[str]:
         """Return the names of the levels without a point that counts. They have no sigma."""
         return [name for name, n in zip(self.partition.levels, self.n, strict=True) if n == 0]
+
+
+_, _, _, *QUANTITIES = (one.name for one in fields(Levels))
+COUNTS, MEASURES = tuple(QUANTITIES[:3]), tuple(QUANTITIES[3:])
+"""Names of the arrays of :class:`Levels`, in the order of every table."""
 
 
 @dataclass(frozen=True)

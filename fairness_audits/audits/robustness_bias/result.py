@@ -73,7 +73,7 @@ def _computing(given: Given) -> Computing:
 def of_rows(given: Given, source: Source, model: Model, directions: Array | None = None) -> Result:
     """Audit the rows of a table; without a file of ``directions``, they may be an array."""
     from fairness_audits.audits.robustness_bias.table_audit import examined
-    from fairness_audits.audits.robustness_bias.table_trial import Alike, tried
+    from fairness_audits.audits.robustness_bias.table_trial import tried
 
     _refuse(given, OF_IMAGES, "images")
     if given.attack is not None and set(given.attack) != {"exact"}:
@@ -81,13 +81,13 @@ def of_rows(given: Given, source: Source, model: Model, directions: Array | None
         raise InvalidInput(problem, option="attack", remedy="Leave it out")
     if not given.group:
         raise InvalidInput("the audit compares groups of rows", option="group", remedy="Name their columns (group)")
-    file, computing = given.values.get("directions"), _computing(given)
+    computing = _computing(given)
     trial = tried(
         source,
         model,
         **given.some("label", "group", "positive", "classes", "features", "drop", "categorical", "one_hot"),
-        **given.some("output_kind", "seed"),
-        alike=Alike(given.sensitive, file, directions, given.sensitive_cost),
+        **given.some("output_kind", "sensitive", "sensitive_cost", "seed"),
+        directions=given.values.get("directions") if directions is None else directions,
         computing=computing,
     )
     some = sampled(trial.points, given.points, given.min_group, given.seed)

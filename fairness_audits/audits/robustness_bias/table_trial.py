@@ -85,24 +85,6 @@ class Trial:
         return np.stack([np.zeros(len(found)), found], axis=1) if found.ndim == 1 else found
 
 
-@dataclass(frozen=True)
-class Alike:
-    """Who counts as alike, in the fair metric: ``sensitive`` columns, or directions in a ``file`` or an array.
-
-    A standard deviation along the directions has length ``cost``.
-    """
-
-    sensitive: Sequence[str] = ()
-    file: Path | None = None
-    directions: Array | None = None
-    cost: float | None = None
-
-    @property
-    def wanted(self) -> bool:
-        """Return whether distances are in the fair metric."""
-        return bool(self.sensitive) or self.file is not None or self.directions is not None
-
-
 def tried(
     source: Source,
     model: Model,
@@ -115,17 +97,22 @@ def tried(
     drop: Sequence[str],
     categorical: Sequence[str],
     one_hot: Sequence[str],
-    alike: Alike,
+    sensitive: Sequence[str],
+    directions: Path | Array | None,
+    sensitive_cost: float | None,
     output_kind: OutputKind,
     computing: Computing,
     seed: int,
 ) -> Trial:
-    """Return the trial of the model on all rows. Raises InvalidInput if it decides alike for all of them."""
+    """Return the trial of the model on all rows. Raises InvalidInput if it decides alike for all of them.
+
+    With ``sensitive`` columns or ``directions``, from a file or an array, distances are in the fair metric.
+    """
     named: Any = {"label": label, "classes": classes}
     features, positive, model = as_the_model_says(model, source, features=features, positive=positive, **named)
     groups = compared(source, group, label)
-    sensitive = [attribute(text, source.columns) for text in alike.sensitive]
-    apart = [one.column for one in sensitive]
+    attributes = [attribute(text, source.columns) for text in sensitive]
+    apart = [one.column for one in attributes]
     roles = [name for name in (*groups, *apart) if name != label]
     columns = feature_names(source, features, drop, label, roles, "group", False)
     known = named_as(model.names_in(source.table), source.table)
@@ -135,13 +122,14 @@ def tried(
     encoding = encoding_of(source, columns, model.of_frames, codes)
     source = noted(source, made, categorical, codes)
     every = encoding.encoded(source)
-    everyone = encoding.rows(every, sensitive)
+    everyone = encoding.rows(every, attributes)
     people = people_of(everyone, one_hot, encoding.categories)
     units, changes = what_changes(everyone.features, people.categories)
     described: Mapping[str, Any] | None = None
-    if alike.wanted:
-        metric, described = fair_metric(alike.file, everyone, every, alike.directions, units, seed)
-        changes = replace(changes, basis=metric.basis, cost=COST if alike.cost is None else alike.cost)
+    if sensitive or directions is not None:
+        file, array = (directions, None) if isinstance(directions, Path) else (None, directions)
+        metric, described = fair_metric(file, everyone, every, array, units, seed)
+        changes = replace(changes, basis=metric.basis, cost=COST if sensitive_cost is None else sensitive_cost)
     answers = answered(made, encoding, everyone.features, np.arange(len(everyone.features)), output_kind)
     if len(np.unique(answers.prediction)) < 2:
         raise InvalidInput(
