@@ -276,7 +276,7 @@ def model_words(facts: Mapping[str, Any]) -> str:
 def output_conditions(kind: Kind, detected: bool, saturated: int, unit: str) -> dict[str, Any]:
     """Return the conditions of the shared caveats on how the outputs for each ``unit`` were read."""
     return {
-        "read_as_probabilities": kind == "probability" and detected,
+        "read_as_probabilities": kind == "probability" and detected and {"ROUNDING": ROUNDING},
         "saturated": saturated and {"count": saturated, "unit": unit},
     }
 

@@ -30,7 +30,6 @@ from jinja2 import Environment, StrictUndefined, Template
 
 from fairness_audits.arguments import Given
 from fairness_audits.messages import SHOWN, listed
-from fairness_audits.models.outputs import ROUNDING
 from fairness_audits.results import formats
 from fairness_audits.results.document import Brief, Caveat, Facts, Outcome, Section, Verdict
 
@@ -46,7 +45,7 @@ ENVIRONMENT.filters |= {
     "listed": listed,
     "repr": repr,
 }
-ENVIRONMENT.globals |= {"SHOWN": SHOWN, "ROUNDING": ROUNDING, "fixed": formats.fixed, "factor": formats.factor}
+ENVIRONMENT.globals |= {"SHOWN": SHOWN, "fixed": formats.fixed, "factor": formats.factor}
 
 
 @cache
