@@ -238,7 +238,8 @@ def update(config: dict[str, Any], key: str, value: Any, where: str) -> None:
     for name in path:
         section = section.get(name) if isinstance(section, dict) else None
     if not isinstance(section, dict) or last not in section:
-        raise checks.unknown_key(config, key, where)
+        hint = nearest(key, sorted(checks.keys_of(config)))
+        raise InvalidInput(f"{where}: there is no key {key!r}{hint}", source=where, option=key)
     section[last] = list(value) if isinstance(value, tuple) else value
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from pipeline.workflow import checks
+from fairness_audits.errors import InvalidInput
 from pipeline.workflow.checks import GROUPS, REPETITIONS
 from pipeline.workflow.conf import Conf, Setting, axes_of, merged, update
 
@@ -82,8 +82,12 @@ class Point:
             for key, value in self.settings
             if not isinstance(value, tuple) and key not in ("transport.source", REPETITIONS)
         }
-        checks.columns(single, self.block)
-        columns = {key.split(".", 1)[-1]: value for key, value in single.items()}
+        columns: dict[str, Any] = {}
+        for key, value in single.items():
+            if (name := key.split(".", 1)[-1]) in columns:
+                problem = f"block {self.block!r} sets {name!r} in two groups, but the rows have one column of this name"
+                raise InvalidInput(problem, option=key, remedy="Set one of them in a file of conf/")
+            columns[name] = value
         return {**columns, **({"transport": self.transport} if self.transport else {})}
 
 
@@ -161,7 +165,9 @@ class Grids:
         sweep = grid.startswith("conf/sweep/")
         for key in (key for key, _ in point.settings if sweep or not key.startswith("audit.")):
             of_scale.pop(key, None)
-        checks.collapsed(of_user, point.swept, grid)
+        if key := next((key for key in of_user if key in point.swept), ""):
+            problem = f"set: {grid} has several values of {key}, and a single value would replace all of them"
+            raise InvalidInput(problem, option=key, remedy="Change the values in this file")
         layers = [(f"conf/{g}/{point.groups[g]}.yaml", merged(own, conditions)) for g, (_, own) in files.items()]
         layers += [(grid, dict(point.settings)), (f"conf/scale/{self.scale}.yaml", of_scale), ("set", of_user)]
         for source, values in layers:
@@ -169,7 +175,9 @@ class Grids:
                 # Settings of a group that the point does not have are for others.
                 if (group := key.split(".")[0]) not in GROUPS or group in files:
                     update(config, key, value, source)
-        checks.repetitions(config[REPETITIONS], names)
+        if type(number := config[REPETITIONS]) is not int or number < 1:
+            problem = f"{names}: expected a whole number of {REPETITIONS}, found {number!r}"
+            raise InvalidInput(problem, option=REPETITIONS, remedy="Set at least 1")
         sections = {group: {"kind": name, **config[group], "name": name} for group, name in point.groups.items()}
         return {REPETITIONS: config[REPETITIONS], **sections}
 
