@@ -71,10 +71,12 @@ class Stage:
 
         The last name of an audit of a map is ``audit+transport``.
         """
-        names = {"study": point.study, "block": point.block, **{group: point.name(group) for group in point.groups}}
-        if "transport" in names and "audit" in names:
-            names["audit"] += f"+{names['transport']}"
-        return {part: names[part] for part in self.parts} if all(map(names.get, self.parts)) else {}
+        if not all(getattr(point, part) for part in self.parts):
+            return {}
+        names = {part: point.name(part) for part in self.parts}
+        if "audit" in names and point.transport:
+            names["audit"] += f"+{point.name('transport')}"
+        return names
 
     def path(self, scale: str, point: Point) -> str:
         """Return the file of a point; empty if the point has no such file."""

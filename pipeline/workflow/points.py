@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -58,9 +59,10 @@ class Point:
         return "/".join(filter(None, (self.block, self.dataset, dict(self.settings).get("method.model"))))
 
     def name(self, group: str) -> str:
-        """Return the name of one group in a path: with the settings of the grid, such as ``standard@model=vgg19``.
+        """Return a name in a path: of the study, the block, or a group with the settings of the grid.
 
-        The path of an audit contains its study and block, so its name has only the settings that vary within the block.
+        An example is ``standard@model=vgg19``. The path of an audit contains its study and block, so its name has only
+        the settings that vary within the block.
         The names of methods and transport maps include the number of repetitions if the grid sets it.
         """
         names = [getattr(self, group)]
@@ -100,8 +102,8 @@ class Grids:
     def __init__(self, conf: Conf, scale: str, of_user: Iterable[Setting] = ()) -> None:
         self.conf, self.scale, self.of_user = conf, scale, tuple(of_user)
         self.of_scale, self.left_out = conf.of_scale(scale, "settings"), conf.of_scale(scale, "left_out")
-        self._files: dict[str, tuple[dict[str, Any], list[Setting]]] = {}
-        self._resolved: dict[Point, dict[str, Any]] = {}
+        # Each file is read once, and each point resolved once.
+        self._file, self.resolve = cache(self._read), cache(self._resolve)
         for setting in self.of_user:
             ((group, (name,)),) = setting.where.items()
             for key, value in setting.values.items():
@@ -127,30 +129,23 @@ class Grids:
         """Return the declared points that the scale does not leave out."""
         return [p for p in self.declared(study) if not any(entry.applies(p.conditions) for entry in self.left_out)]
 
-    def resolve(self, point: Point) -> dict[str, Any]:
-        """Return ``repetitions`` and the section of each group of a point, with ``name`` and ``kind`` (the module)."""
-        if point not in self._resolved:
-            self._resolved[point] = self._merged(point)
-        return self._resolved[point]
-
     def kind(self, group: str, name: str) -> str:
         """Return the module for a name in a path: the ``kind`` in its configuration, or the name itself."""
         chosen = re.split("[@+]", name)[0]
         return str(self.conf[f"{group}/{chosen}"].get("kind", chosen))
 
-    def _file(self, group: str, name: str) -> tuple[dict[str, Any], list[Setting]]:
+    def _read(self, group: str, name: str) -> tuple[dict[str, Any], list[Setting]]:
         """Return the values of ``conf/<group>/<name>.yaml`` and its settings for some points."""
-        if (file := f"{group}/{name}") not in self._files:
-            values = dict(self.conf[file])
-            written = [
-                {"where": {"dataset": dataset}, "set": {f"{group}.{key}": value for key, value in special.items()}}
-                for dataset, special in (values.pop("per_dataset", None) or {}).items()
-            ]
-            written += values.pop("settings", None) or []
-            self._files[file] = values, self.conf.settings(written, f"conf/{file}.yaml")
-        return self._files[file]
+        values = dict(self.conf[f"{group}/{name}"])
+        written = [
+            {"where": {"dataset": dataset}, "set": {f"{group}.{key}": value for key, value in special.items()}}
+            for dataset, special in (values.pop("per_dataset", None) or {}).items()
+        ]
+        written += values.pop("settings", None) or []
+        return values, self.conf.settings(written, f"conf/{group}/{name}.yaml")
 
-    def _merged(self, point: Point) -> dict[str, Any]:
+    def _resolve(self, point: Point) -> dict[str, Any]:
+        """Return ``repetitions`` and the section of each group of a point, with ``name`` and ``kind`` (the module)."""
         files = {group: self._file(group, name) for group, name in point.groups.items()}
         config: dict[str, Any] = deepcopy({group: values for group, (values, _) in files.items()})
         config[REPETITIONS] = self.conf["config"][REPETITIONS]
