@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -185,6 +185,7 @@ class Run:
             points = self.grids.planned(study)
             self.planned[study] = [point for point in points if not self.datasets or point.dataset in self.datasets]
         self.studies = self._chosen(tuple(studies) or self.declared)
+        self.requested_by_task = cache(self._requested_by_task)
         self.owners = self._owners()
         self.records = self._records()
         self._tasks: dict[str, Task] = {}
@@ -420,7 +421,7 @@ class Run:
             found["runtime"] *= math.ceil(found["seconds"] / SHORT["seconds"])
         return found
 
-    def requested_by_task(self, stage: str, point: Point, attempt: int = 1) -> dict[str, Any]:
+    def _requested_by_task(self, stage: str, point: Point, attempt: int = 1) -> Mapping[str, Any]:
         """Return what a task requests."""
         names = {"scale": self.scale, **STAGES[stage].names(point), "study": point.study, "block": point.block}
         return requested(self.resources, stage, names, attempt)

@@ -62,8 +62,8 @@ class Point:
         """Return a name in a path: of the study, the block, or a group with the settings of the grid.
 
         An example is ``standard@model=vgg19``. The path of an audit contains its study and block, so its name has only
-        the settings that vary within the block.
-        The names of methods and transport maps include the number of repetitions if the grid sets it.
+        the settings that vary within the block. The names of methods and transport maps include the number of
+        repetitions if the grid sets it.
         """
         names = [getattr(self, group)]
         for key, value in self.settings:
