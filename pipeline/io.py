@@ -7,13 +7,11 @@ sees a partial file and a killed job leaves none. Arrays go to ``.npz`` with a J
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import os
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 from zipfile import BadZipFile, ZipFile
@@ -129,33 +127,29 @@ def digest(content: Any) -> str:
 class CheckpointFile:
     """Saves arrays next to a job's output while it runs, so a killed job can continue with the same code.
 
-    ``module`` is the name of the module that does the work.
+    ``code`` is the hash of the code. Work of unknown code, ``""``, is not continued.
     """
 
-    def __init__(self, output: Path | str, module: str) -> None:
+    def __init__(self, output: Path | str, code: str) -> None:
         output = Path(output)
-        self.path, self.module = output.with_name(f".{output.stem}.kept.npz"), module
-
-    @cached_property
-    def _code(self) -> np.ndarray:
-        # Import by name. A static import would make the results depend on the code of the workflow.
-        hashed = importlib.import_module("pipeline.workflow.code_hash").code_hash
-        return np.array(hashed((self.module,), Path(__file__).resolve().parents[1]))
+        self.path, self.code = output.with_name(f".{output.stem}.kept.npz"), code
 
     def load(self, fingerprint: np.ndarray) -> Mapping[str, np.ndarray] | None:
         """Return the last saved state, or None if there is none, it belongs to other work, or it is unreadable."""
+        if not self.code:
+            return None
         try:
             with np.load(self.path, allow_pickle=False) as stored:
                 kept = {name: stored[name] for name in stored.files}
         except (OSError, ValueError, BadZipFile):
             return None
-        same = np.array_equal(kept.pop("fingerprint", ()), fingerprint) and kept.pop("code", "") == self._code
+        same = np.array_equal(kept.pop("fingerprint", ()), fingerprint) and kept.pop("code", "") == self.code
         return kept if same else None
 
     def save(self, fingerprint: np.ndarray, state: Mapping[str, np.ndarray]) -> None:
         """Replace the saved state by ``state``, completely or not at all."""
         with written(self.path) as temporary, temporary.open("wb") as file:
-            np.savez(file, fingerprint=fingerprint, code=self._code, **state)  # type: ignore[arg-type]
+            np.savez(file, fingerprint=fingerprint, code=np.array(self.code), **state)  # type: ignore[arg-type]
 
     def forget(self) -> None:
         """Delete the saved state when the job is done."""

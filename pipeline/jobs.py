@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from fairness_audits.errors import InvalidInput
 from fairness_audits.files import load_json
 from fairness_audits.messages import nearest
 from pipeline.report import registry
-from pipeline.workflow import availability, checks, invocation
+from pipeline.workflow import availability, invocation
 from pipeline.workflow.checks import GROWING, REPETITIONS
 from pipeline.workflow.code_hash import code_hash, digest
 from pipeline.workflow.conf import CONF, Conf, Setting, merged, user_setting
@@ -61,7 +61,7 @@ class Stage:
     group: str
     output: str
 
-    @property
+    @cached_property
     def parts(self) -> list[str]:
         """Return the wildcards in the path, without the scale."""
         return re.findall(r"{(\w+)}", self.output)[1:]
@@ -71,10 +71,12 @@ class Stage:
 
         The last name of an audit of a map is ``audit+transport``.
         """
-        names = {"study": point.study, "block": point.block, **{group: point.name(group) for group in point.groups}}
-        if "transport" in names and "audit" in names:
-            names["audit"] += f"+{names['transport']}"
-        return {part: names[part] for part in self.parts} if all(map(names.get, self.parts)) else {}
+        if not all(getattr(point, part) for part in self.parts):
+            return {}
+        names = {part: point.name(part) for part in self.parts}
+        if "audit" in names and point.transport:
+            names["audit"] += f"+{point.name('transport')}"
+        return names
 
     def path(self, scale: str, point: Point) -> str:
         """Return the file of a point; empty if the point has no such file."""
@@ -180,8 +182,10 @@ class Run:
         self.sweeps, self.declared = self.conf.names("sweep"), self.conf.names("experiment")
         self.planned = {sweep: self.grids.planned(sweep) for sweep in self.sweeps}
         for study in dict.fromkeys((*self.declared, *studies)):
-            self.planned[study] = self._among(self.grids.planned(study))
+            points = self.grids.planned(study)
+            self.planned[study] = [point for point in points if not self.datasets or point.dataset in self.datasets]
         self.studies = self._chosen(tuple(studies) or self.declared)
+        self.requested_by_task = cache(self._requested_by_task)
         self.owners = self._owners()
         self.records = self._records()
         self._tasks: dict[str, Task] = {}
@@ -223,20 +227,20 @@ class Run:
         """Return whether the data of a point are available."""
         return self.grids.kind("dataset", point.dataset) not in self.absent
 
-    def _among(self, points: Iterable[Point]) -> list[Point]:
-        """Return the points of the data sets of the run."""
-        return [point for point in points if not self.datasets or point.dataset in self.datasets]
-
     def _chosen(self, studies: Sequence[str]) -> tuple[str, ...]:
         """Return the studies that have points."""
         for name in sorted(self.datasets):
             self.conf[f"dataset/{name}"]
-        checks.no_sweeps(studies, self.sweeps, self.scale)
+        if sweep := next((name for name in studies if name in self.sweeps), ""):
+            remedy = f"Run `snakemake results/sweeps/{self.scale}/{sweep}/summary.csv`"
+            raise InvalidInput(f"{sweep!r} is a sweep, not a study", option="study", remedy=remedy)
         if not self.finished and not self.datasets:
             return tuple(studies)
-        some = tuple(study for study in studies if self.points(study))
-        checks.any_left(some, self.datasets, self.finished, self.scale)
-        return some
+        if some := tuple(study for study in studies if self.points(study)):
+            return some
+        filters = ["FINISHED"] * self.finished + [f"DATASETS={', '.join(sorted(self.datasets))}"] * bool(self.datasets)
+        problem = f"{', '.join(filters)}: no part of these studies is left at the {self.scale} scale"
+        raise InvalidInput(problem, option="datasets" if self.datasets else "finished")
 
     # The files, and the jobs that make them.
 
@@ -262,7 +266,9 @@ class Run:
                     _, first = found.setdefault(path, (name, point))
                     if not (first is point if name == "audit" else stage.shared(first) == stage.shared(point)):
                         where = self.conf.place_of(point.study, point.block)
-                        raise checks.same_path(path, first.settings, point.settings, where)
+                        both = f"{dict(first.settings)} and {dict(point.settings)}"
+                        remedy = "Give values that differ in a letter, a digit or one of . + - _"
+                        raise InvalidInput(f"{where}: {both} have the same path, {path}", source=where, remedy=remedy)
         return found
 
     def _records(self) -> dict[str, list[str]]:
@@ -315,24 +321,25 @@ class Run:
         """Return the job for the wildcards of a rule. Without data, a job of audits records that they were not run."""
         key = rule, frozenset(wildcards.items())
         if key not in self._jobs:
-            owners = self._owners_of(rule, wildcards)
-            if rule == "audit" and not self.has_data(owners[0][1]):
-                tasks = [self._not_run(point) for stage, point in owners if stage == rule]
-            else:
-                tasks = [self._task(*owner) for owner in owners]
+            owners = self.owners_of(rule, wildcards)
+            tasks = [self._task(*owner) for owner in owners if owner[0] == rule or self.has_data(owner[1])]
             later = max(self._later.get(task.output, 0) for task in tasks)
             seconds = sum(self._seconds(*owner) for owner in owners) + (rule == "prepare") * PREPARING
             self._jobs[key] = Job(tuple(tasks), later * STUDY + seconds)
         return self._jobs[key]
 
-    def _owners_of(self, rule: str, wildcards: Mapping[str, str]) -> list[tuple[str, Point]]:
+    def owners_of(self, rule: str, wildcards: Mapping[str, str]) -> list[tuple[str, Point]]:
         """Return the stage and the first point of each file of a job. Raises InvalidInput if there is no such job."""
-        if rule != "audit":
-            return [(rule, self.owner(rule, wildcards))]
-        if (record := RECORD.format_map(wildcards)) in self.records:
-            return [self.owners[path] for path in self.records[record]]
-        problem = f"{record}: no study or sweep needs this file at the {self.scale} scale"
-        raise InvalidInput(problem + nearest(record, self.records), source=record)
+        output = (RECORD if rule == "audit" else STAGES[rule].output).format_map(wildcards)
+        if found := [self.owners[path] for path in self.records.get(output, [output]) if path in self.owners]:
+            return found
+        if rule == "prepare":
+            # A data set without a study has the values of its configuration file.
+            return [(rule, Point("", "", wildcards["dataset"], "", ""))]
+        near = nearest(output, [*self.records, *self.owners])
+        raise InvalidInput(
+            f"{output}: no study or sweep needs this file at the {self.scale} scale{near}", source=output
+        )
 
     def repaired(self, wildcards: Mapping[str, str]) -> int:
         """Return how often a job of audits made deleted files again, one more if one of its files is missing now."""
@@ -342,37 +349,22 @@ class Run:
         lost = not all((self.folder / task.output).is_file() for task in self.job("audit", wildcards).tasks)
         return int(load_json(record)["repaired"]) + lost
 
-    def owner(self, stage: str, wildcards: Mapping[str, str]) -> Point:
-        """Return the first point of a file. Raises InvalidInput if no study or sweep needs the file."""
-        path = STAGES[stage].output.format_map(wildcards)
-        if path in self.owners:
-            return self.owners[path][1]
-        if stage == "prepare":
-            # A data set without a study has the values of its configuration file.
-            return Point("", "", wildcards["dataset"], "", "")
-        near = nearest(path, [known for known, (of, _) in self.owners.items() if of == stage])
-        raise InvalidInput(f"{path}: no study or sweep needs this file at the {self.scale} scale{near}", source=path)
-
     def _task(self, stage: str, point: Point) -> Task:
-        if (path := self.path(stage, point)) not in self._tasks:
-            section, group = self.section(stage, point), STAGES[stage].group
-            self._tasks[path] = Task(
-                stage,
-                path,
-                self._inputs(stage, point),
-                encoded(section),
-                self.code(stage, **{group: getattr(point, group)}),
-                section[group].get("threads", 1),
-                benchmark(self.scale, stage, STAGES[stage].names(point).values()),
-            )
+        """Return the task that makes a file. Without data, the task of an audit records that it was not run."""
+        if (path := self.path(stage, point)) in self._tasks:
+            return self._tasks[path]
+        names, group = STAGES[stage].names(point).values(), STAGES[stage].group
+        if stage == "audit" and not self.has_data(point):
+            config: dict[str, Any] = {name: getattr(point, name) for name in ("dataset", "method", "audit")}
+            made = "absent", path, self._inputs("prepare", point), encoded(config), self.code("absent"), 1
+            times = benchmark(self.scale, "not_run", names)
+        else:
+            config, code = self.section(stage, point), self.code(stage, **{group: getattr(point, group)})
+            threads = config[group].get("threads", 1)
+            made = stage, path, self._inputs(stage, point), encoded(config), code, threads
+            times = benchmark(self.scale, stage, names)
+        self._tasks[path] = Task(*made, times)
         return self._tasks[path]
-
-    def _not_run(self, point: Point) -> Task:
-        """Return the task that records an audit without data."""
-        names = {name: getattr(point, name) for name in ("dataset", "method", "audit")}
-        manifest = {"manifest": (self.manifest(point.name("dataset")),)}
-        times = benchmark(self.scale, "not_run", STAGES["audit"].names(point).values())
-        return Task("absent", self.path("audit", point), manifest, encoded(names), self.code("absent"), 1, times)
 
     def section(self, stage: str, point: Point) -> dict[str, Any]:
         """Return what a stage reads: the resolved section of its group, and the repetitions of a shared file."""
@@ -381,14 +373,11 @@ class Run:
 
     def _inputs(self, stage: str, point: Point) -> dict[str, tuple[str, ...]]:
         if stage == "prepare":
-            needed = availability.needs_files(self.grids.kind("dataset", point.dataset))
-            return {"manifest": (self.manifest(point.dataset),) if needed else ()}
+            kind = self.grids.kind("dataset", point.dataset)
+            needed = availability.needs_files(kind)
+            return {"manifest": (f"{availability.RAW}/{kind}/{availability.RECORD}",) if needed else ()}
         read = {"dataset": "prepare"} | ({"classifier": "train", "transport": "transport"} if stage == "audit" else {})
         return {option: tuple(filter(None, [self.path(source, point)])) for option, source in read.items()}
-
-    def manifest(self, dataset: str) -> str:
-        """Return the manifest of the raw files of a data set, by the name in its path."""
-        return f"{availability.RAW}/{self.grids.kind('dataset', dataset)}/{availability.RECORD}"
 
     def code(self, stage: str, **plugin: str) -> str:
         """Return the hash of the code of a job: its stage, its plug-in and all their imports.
@@ -424,7 +413,7 @@ class Run:
         names = {"scale": self.scale, **dict(wildcards.items())}
         if rule not in STAGES:
             return requested(self.resources, rule, names, attempt)
-        owners = self._owners_of(rule, names)
+        owners = self.owners_of(rule, names)
         each = [self.requested_by_task(*owner, attempt) for owner in owners]
         found = {key: max(one[key] for one in each if key in one) for key in chain.from_iterable(each)}
         if len(owners) > 1:
@@ -432,7 +421,7 @@ class Run:
             found["runtime"] *= math.ceil(found["seconds"] / SHORT["seconds"])
         return found
 
-    def requested_by_task(self, stage: str, point: Point, attempt: int = 1) -> dict[str, Any]:
+    def _requested_by_task(self, stage: str, point: Point, attempt: int = 1) -> Mapping[str, Any]:
         """Return what a task requests."""
         names = {"scale": self.scale, **STAGES[stage].names(point), "study": point.study, "block": point.block}
         return requested(self.resources, stage, names, attempt)

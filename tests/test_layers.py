@@ -38,6 +38,27 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     TopologicalSorter(imports).prepare()
 
 
+def package_breaches(root: Path) -> list[str]:
+    """The ``__init__`` of a package with modules only imports and defines, and defines no name of its modules."""
+    found = []
+    for path in (one for package in ("fairness_audits", "pipeline") for one in (root / package).rglob("__init__.py")):
+        modules = {each.parent.name if each.stem == "__init__" else each.stem for each in others(path)}
+        for node in tree(path).body if modules else ():
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            names = {getattr(node, "name", ""), *(getattr(target, "id", "") for target in targets)} - {""}
+            text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            types = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            if not (names or text or types or isinstance(node, ast.Import | ast.ImportFrom)) or names & modules:
+                where = f"{path.relative_to(root)}, line {node.lineno}"
+                found.append(f"{where}: a package with modules only imports and defines, and not their names")
+    return found
+
+
+def others(init: Path) -> list[Path]:
+    """The modules and the packages directly in a package."""
+    return [path for path in (*init.parent.glob("*.py"), *init.parent.glob("*/__init__.py")) if path != init]
+
+
 def module_of(path: Path, root: Path) -> str:
     """The dotted name of a source file."""
     parts = path.relative_to(root).with_suffix("").parts
@@ -126,7 +147,7 @@ def published_breaches(root: Path) -> list[str]:
 
 def breaches(root: Path) -> list[str]:
     """What breaks a wall that is no matter of imports, one line each."""
-    return [*reading_breaches(root), *rule_breaches(root), *published_breaches(root)]
+    return [*reading_breaches(root), *rule_breaches(root), *published_breaches(root), *package_breaches(root)]
 
 
 def test_the_walls_hold() -> None:
@@ -144,6 +165,8 @@ def test_the_walls_hold() -> None:
         ("pipeline/rules/r.smk", "from pipeline.report import registry", "rules import nothing"),
         ("Snakefile", "from pipeline.io import load", "only what plans a run"),
         ("pipeline/report/cheat.py", "from pipeline.io import load_published", "only the comparison's stage"),
+        ("pipeline/datasets/__init__.py", "import math\nmath.pi = 3", "only imports and defines"),
+        ("pipeline/datasets/__init__.py", "def shared():\n    pass", "not their names"),
         ("pipeline/methods/tuned.py", "PATH = 'data/published/s.csv'", "comes from the rule"),
     ],
 )

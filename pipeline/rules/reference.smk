@@ -83,7 +83,7 @@ rule verdicts:
         " --figures results/reference > {log} 2>&1"
 
 
-rule report_reference:
+use rule page as report_reference with:
     message:
         "report of the reference results"
     input:
@@ -93,15 +93,13 @@ rule report_reference:
         html="results/reference/report.html",
         summary="results/reference/summary.txt",
     params:
+        scale="reference",
+        folder="results/reference",
         code=run.code("report"),
     log:
         "results/logs/reference/report.log",
     benchmark:
         "results/reference/benchmarks/reference/report/all.tsv"
-    shell:
-        "{python:q} -m pipeline.stages.report --index {input.index} --figures results/reference/figures"
-        " --benchmarks results/reference/benchmarks --scale reference --output {output.html}"
-        " --summary {output.summary} > {log} 2>&1"
 
 
 rule figures:

@@ -118,6 +118,7 @@ rule page:
         html="results/pages/{study}.html",
     params:
         scale=run.scale,
+        folder="results",
         code=run.code("report"),
     log:
         f"results/logs/{run.scale}/page/{{study}}.log",
@@ -127,11 +128,11 @@ rule page:
     resources:
         **run.requests("report"),
     shell:
-        "{python:q} -m pipeline.stages.report --index {input.index} --figures results/figures --benchmarks results/benchmarks"
-        " --scale {params.scale} --output {output.html} > {log} 2>&1"
+        "{python:q} -m pipeline.stages.report --index {input.index} --figures {params.folder}/figures"
+        " --benchmarks {params.folder}/benchmarks --scale {params.scale} --output {output:q} > {log} 2>&1"
 
 
-rule report:
+use rule page as report with:
     message:
         "report"
     input:
@@ -140,18 +141,10 @@ rule report:
     output:
         html="results/report.html",
         summary="results/summary.txt",
-    params:
-        scale=run.scale,
-        code=run.code("report"),
     log:
         f"results/logs/{run.scale}/report.log",
     benchmark:
         f"results/benchmarks/{run.scale}/report/all.tsv"
-    resources:
-        **run.requests("report"),
-    shell:
-        "{python:q} -m pipeline.stages.report --index {input.index} --figures results/figures --benchmarks results/benchmarks"
-        " --scale {params.scale} --output {output.html} --summary {output.summary} > {log} 2>&1"
 
 
 rule sweep:

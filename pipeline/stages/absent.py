@@ -9,7 +9,7 @@ from pipeline.workflow import stage
 
 
 def main(arguments: list[str] | None = None) -> None:
-    options = stage.options(__doc__, arguments, "config", "manifest", "output", "task")
+    options = stage.options(__doc__, arguments, *stage.TASK, "manifest")
     manifest, point = load_json(options.manifest), options.config
     if manifest["origin"] != "absent":
         sys.exit(f"The data of {point['dataset']} became available after planning. Run the same command again.")

@@ -10,7 +10,7 @@ from pipeline.workflow import plugins, stage, tracking
 
 
 def main(arguments: list[str] | None = None) -> None:
-    options = stage.options(__doc__, arguments, "config", "dataset", "classifier", "transport", "output", "task")
+    options = stage.options(__doc__, arguments, *stage.TASK, "dataset", "classifier", "transport")
     config = options.config
     audit = config["audit"]
     dataset, classifier = io.load_if_present(options.dataset), io.load_if_present(options.classifier)
@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> None:
     module = plugins.load("audit", audit["kind"])
     rngs = generators("audit", dataset.name, classifier.method, audit["name"], repetitions=classifier.repetitions)
     maps = [io.load(path, TransportMap) for path in options.transport]
-    resume = io.CheckpointFile(options.output, module.__name__)
+    resume = io.CheckpointFile(options.output, options.code)
     resumes = plugins.resuming(module.run, resume)
     result = module.run(dataset, classifier, plugins.configure(module, audit), rngs, *maps, **resumes)
     stage.save(result, options, options.dataset, options.classifier, *options.transport)

@@ -18,7 +18,7 @@ LISTED = 20
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    options = stage.options(__doc__, arguments, "config", "manifest", "output", "task")
+    options = stage.options(__doc__, arguments, *stage.TASK, "manifest")
     config = options.config
     try:
         manifest = load_json(options.manifest) if options.manifest else None

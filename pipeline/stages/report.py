@@ -32,8 +32,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--figures", required=True, help="folder with the figures of the studies")
     parser.add_argument("--benchmarks", required=True, help="folder with the benchmark files; it need not exist")
     parser.add_argument("--scale", required=True)
-    parser.add_argument("--output", required=True, help="file for the report (.html)")
-    parser.add_argument("--summary", help="file for the printed summary (.txt); omit it for the page of one study")
+    parser.add_argument(
+        "--output", required=True, nargs="+", help="files for the report (.html) and its summary (.txt)"
+    )
     options = parser.parse_args(arguments)
     studies = [load_json(path) for path in options.index]
     pictures = {
@@ -44,23 +45,18 @@ def main(arguments: list[str] | None = None) -> None:
         for artefact in study["artefacts"]
         if artefact["kind"] == "figure"
     }
-    save_text(
-        html.page(
-            studies,
-            pictures,
-            {
-                "commit": environment.commit(),
-                "versions": software.installed(),
-                "machine": environment.machine(),
-                "seeds": SEEDS,
-                "times": environment.rule_times(benchmarks(Path(options.benchmarks), options.scale)),
-            },
-        ),
-        options.output,
-    )
-    summary = html.summary(studies, options.output)
-    if options.summary:
-        save_text(summary + "\n", options.summary)
+    facts = {
+        "commit": environment.commit(),
+        "versions": software.installed(),
+        "machine": environment.machine(),
+        "seeds": SEEDS,
+        "times": environment.rule_times(benchmarks(Path(options.benchmarks), options.scale)),
+    }
+    page, *printed = options.output
+    save_text(html.page(studies, pictures, facts), page)
+    summary = html.summary(studies, page)
+    for path in printed:
+        save_text(summary + "\n", path)
     print(summary)
 
 

@@ -1,11 +1,5 @@
-"""Train the classifiers of a method, one per random split: ``Dataset -> Classifier``.
+"""Train the classifiers of a method, one per random split: ``Dataset -> Classifier``."""
 
-Without ``--config``, Hydra reads the command line: ``python -m pipeline.stages.train -m method=baseline,sensr
-"seed=range(10)"``, see :mod:`pipeline.workflow.multirun`.
-"""
-
-import importlib
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +13,7 @@ from pipeline.workflow import plugins, stage, tracking
 
 
 def main(arguments: list[str] | None = None) -> None:
-    options = stage.options(__doc__, arguments, "config", "dataset", "output", "task")
+    options = stage.options(__doc__, arguments, *stage.TASK, "dataset")
     stage.log_to_output()
     config = options.config
     method = config["method"]
@@ -32,7 +26,7 @@ def main(arguments: list[str] | None = None) -> None:
     module = plugins.load("method", method["kind"])
     rngs = generators("train", dataset.name, method["name"], repetitions=config["repetitions"])
     # A long training saves its state beside its output, to resume from it.
-    resume = io.CheckpointFile(options.output, module.__name__)
+    resume = io.CheckpointFile(options.output, options.code)
     classifier = module.fit(dataset, plugins.configure(module, method), rngs, **plugins.resuming(module.fit, resume))
     check_finite(classifier)
     # Use the name of the configuration: two configurations of the same kind are two methods.
@@ -50,14 +44,5 @@ def check_finite(classifier: Classifier) -> None:
             raise InvalidInput(problem, option="method", remedy="Choose a smaller learning rate or other settings")
 
 
-def of_command_line(arguments: list[str]) -> None:
-    """Run the stage of the workflow, or Hydra if no option of the stage is given."""
-    if {"--config", "--dataset", "--output"} & set(arguments):
-        main(arguments)
-        return
-    # Import by name. A static import would rerun all trainings after an edit of the workflow modules.
-    importlib.import_module("pipeline.workflow.multirun").main()
-
-
 if __name__ == "__main__":
-    of_command_line(sys.argv[1:])
+    main()

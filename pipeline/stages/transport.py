@@ -8,7 +8,7 @@ from pipeline.workflow import plugins, stage, tracking
 
 
 def main(arguments: list[str] | None = None) -> None:
-    options = stage.options(__doc__, arguments, "config", "dataset", "output", "task")
+    options = stage.options(__doc__, arguments, *stage.TASK, "dataset")
     stage.log_to_output()
     config = options.config
     section = config["transport"]
@@ -16,7 +16,7 @@ def main(arguments: list[str] | None = None) -> None:
     dataset = io.load(options.dataset, Dataset)
     module = plugins.load("transport", section["kind"])
     rngs = generators("transport", dataset.name, section["name"], repetitions=config["repetitions"])
-    resume = io.CheckpointFile(options.output, module.__name__)
+    resume = io.CheckpointFile(options.output, options.code)
     resumes = plugins.resuming(getattr(module, "fit", None), resume)
     maps = fitted(dataset, between, module, plugins.configure(module, own), rngs, section["name"], **resumes)
     stage.save(maps, options, options.dataset)

@@ -4,7 +4,6 @@
 `make reproduce` then fetches first and plans the rest without the data that are unavailable.
 """
 
-import json
 import os
 import re
 import sys
@@ -14,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from fairness_audits.errors import InvalidInput
+from fairness_audits.files import load_json
 from pipeline.workflow.plugins import load
 
 RAW = Path("data/raw")
@@ -110,8 +110,8 @@ def status(kind: str, source: str, raw: Path) -> str:
         return "there"
     if source == "twin":
         return "absent"
-    if (raw / RECORD).is_file() and not superseded(kind, raw):
-        return "absent" if json.loads((raw / RECORD).read_text(encoding="utf-8"))["origin"] == "absent" else "there"
+    if (manifest := recorded(raw)) and not superseded(kind, raw):
+        return "absent" if manifest["origin"] == "absent" else "there"
     found = {reachable(files, raw) for files in choices(module)}
     if "there" in found or copies(kind, module, raw):
         return "there"
@@ -127,18 +127,20 @@ def reachable(files: Iterable[Any], raw: Path) -> str:
     return "undecided" if all(file.urls or elsewhere for file in missing) else "absent"
 
 
+def recorded(raw: Path) -> dict[str, Any]:
+    """Return the manifest of the raw files; empty if there is none."""
+    return dict(load_json(raw / RECORD)) if (raw / RECORD).is_file() else {}
+
+
 def replaced(raw: Path) -> int:
     """Return how often better files have replaced what the manifest records."""
-    path = raw / RECORD
-    return int(json.loads(path.read_text(encoding="utf-8")).get("replaced", 0)) if path.is_file() else 0
+    return int(recorded(raw).get("replaced", 0))
 
 
 def superseded(kind: str, raw: Path) -> bool:
     """Return whether the manifest records a substitute or missing data, and better files are now available."""
-    if not (raw / RECORD).is_file():
-        return False
-    manifest = json.loads((raw / RECORD).read_text(encoding="utf-8"))
-    if (origin := manifest["origin"]) not in SUBSTITUTES:
+    manifest = recorded(raw)
+    if (origin := manifest.get("origin")) not in SUBSTITUTES:
         return False
     module = load("dataset", kind)
     better = [file.filename for files in choices(module)[: None if origin == "absent" else 1] for file in files]

@@ -1,4 +1,4 @@
-"""What ``conf/`` and the user may ask for: the groups, keys and names, and the checks of them.
+"""What the files of ``conf/`` may hold: the groups, keys and names, and the checks of them.
 
 Each check raises InvalidInput with the file, the key and what to do. Files that do not exist or cannot be read are
 refused by :mod:`pipeline.workflow.conf`.
@@ -7,7 +7,7 @@ refused by :mod:`pipeline.workflow.conf`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,10 +35,6 @@ SHARED = {
 """What a scale's settings of a group can depend on: blocks and studies share the file of a model or a transport map."""
 GROWING = ("mem_mb", "runtime")
 """Memory (MB) and time (minutes), which all jobs request and which grow with each attempt."""
-
-
-Settings = Sequence[tuple[str, Any]]
-"""The settings of a point in the grid."""
 
 
 @dataclass(frozen=True)
@@ -134,68 +130,9 @@ def resources(settings: Iterable[Mapping[str, Any]], everywhere: Mapping[str, An
         raise InvalidInput(problem, source=source, option=missing[0], remedy="Add a setting with where: {}")
 
 
-# The values of a point, its columns and its path.
-
-
-def unknown_key(config: Mapping[str, Any], key: str, where: str) -> InvalidInput:
-    """Return the error for a key such as ``method.epochs`` that the configuration does not have."""
-    hint = nearest(key, sorted(keys_of(config)))
-    return InvalidInput(f"{where}: there is no key {key!r}{hint}", source=where, option=key)
-
-
 def keys_of(config: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
     """Yield the keys of nested mappings, such as ``method`` and ``method.epochs``."""
     for key, value in config.items():
         yield f"{prefix}{key}"
         if isinstance(value, dict):
             yield from keys_of(value, f"{prefix}{key}.")
-
-
-def collapsed(of_user: Iterable[str], swept: Collection[str], grid: str) -> None:
-    """Check that the user does not set a single value for a key that has several values in the block."""
-    if keys := [key for key in of_user if key in swept]:
-        problem = f"set: {grid} has several values of {keys[0]}, and a single value would replace all of them"
-        raise InvalidInput(problem, option=keys[0], remedy="Change the values in this file")
-
-
-def repetitions(number: Any, names: str) -> None:
-    """Check the number of repetitions of a point."""
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        problem = f"{names}: expected a whole number of {REPETITIONS}, found {number!r}"
-        raise InvalidInput(problem, option=REPETITIONS, remedy="Set at least 1")
-
-
-def columns(keys: Iterable[str], block: str) -> None:
-    """Check that no two settings have the same name in two groups, such as ``method.steps`` and ``audit.steps``."""
-    seen = set()
-    for key in keys:
-        if (name := key.split(".", 1)[-1]) in seen:
-            problem = f"block {block!r} sets {name!r} in two groups, but the rows have one column of this name"
-            raise InvalidInput(problem, option=key, remedy="Set one of them in a file of conf/")
-        seen.add(name)
-
-
-def same_path(path: str, first: Settings, second: Settings, where: str) -> InvalidInput:
-    """Return the error for points with different values that have the same path."""
-    problem = f"{where}: {dict(first)} and {dict(second)} have the same path, {path}"
-    return InvalidInput(problem, source=where, remedy="Give values that differ in a letter, a digit or one of . + - _")
-
-
-# The studies that the user asks for.
-
-
-def no_sweeps(studies: Iterable[str], sweeps: Collection[str], scale: str) -> None:
-    """Check that no study is a sweep."""
-    if named := sorted(set(studies) & set(sweeps)):
-        problem = f"{named[0]!r} is a sweep, not a study"
-        remedy = f"Run `snakemake results/sweeps/{scale}/{named[0]}/summary.csv`"
-        raise InvalidInput(problem, option="study", remedy=remedy)
-
-
-def any_left(studies: Collection[str], datasets: Iterable[str], finished: bool, scale: str) -> None:
-    """Check that DATASETS and FINISHED leave something of the studies."""
-    if not studies:
-        names = ", ".join(sorted(datasets))
-        filters = ", ".join(["FINISHED"] * finished + [f"DATASETS={names}"] * bool(names))
-        problem = f"{filters}: no part of these studies is left at the {scale} scale"
-        raise InvalidInput(problem, option="datasets" if names else "finished")

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ class Conf(dict[str, dict[str, Any]]):
     def __init__(self, folder: Path = CONF) -> None:
         super().__init__()
         self.folder = folder
-        self._known: dict[str, Sequence[str]] = {}
+        self.known = cache(self._known)
 
     def __missing__(self, name: str) -> dict[str, Any]:
         """Read and check a file. Raises InvalidInput if it does not exist, with the nearest name."""
@@ -114,13 +115,8 @@ class Conf(dict[str, dict[str, Any]]):
             found.append(Setting(where, dict(entry.get("set") or {})))
         return found
 
-    def known(self, condition: str) -> Sequence[str]:
+    def _known(self, condition: str) -> Sequence[str]:
         """Return the names that a condition can have, or [] for an unknown condition."""
-        if condition not in self._known:
-            self._known[condition] = self._names_for(condition)
-        return self._known[condition]
-
-    def _names_for(self, condition: str) -> Sequence[str]:
         studies = [*self.names("experiment"), *self.names("sweep")]
         if condition == "study":
             return studies
@@ -238,7 +234,8 @@ def update(config: dict[str, Any], key: str, value: Any, where: str) -> None:
     for name in path:
         section = section.get(name) if isinstance(section, dict) else None
     if not isinstance(section, dict) or last not in section:
-        raise checks.unknown_key(config, key, where)
+        hint = nearest(key, sorted(checks.keys_of(config)))
+        raise InvalidInput(f"{where}: there is no key {key!r}{hint}", source=where, option=key)
     section[last] = list(value) if isinstance(value, tuple) else value
 
 

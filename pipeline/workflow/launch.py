@@ -52,7 +52,14 @@ def _processor_seconds() -> float:
 def words(task: Mapping[str, Any]) -> list[str]:
     """Return the command line of the stage of a task."""
     inputs = [word for option, paths in task["inputs"].items() if paths for word in (f"--{option}", *paths)]
-    return ["--config", task["config"], *inputs, "--output", task["output"], "--task", identity(task)]
+    return [
+        "--config",
+        task["config"],
+        *inputs,
+        "--output",
+        task["output"],
+        *("--task", identity(task), "--code", task["code"]),
+    ]
 
 
 def identity(task: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Training with Hydra instead of Snakemake: any launcher or sweeper of Hydra, one folder for each run.
 
-    python -m pipeline.stages.train -m method=baseline,sensr dataset=compas "seed=range(10)"
-    python -m pipeline.stages.train -m hydra/launcher=submitit_slurm hydra.launcher.partition=short "seed=range(10)"
+    python -m pipeline.workflow.multirun -m method=baseline,sensr dataset=compas "seed=range(10)"
+    python -m pipeline.workflow.multirun -m hydra/launcher=submitit_slurm hydra.launcher.partition=short "seed=0,1"
 
 ``seed`` is the number of a repetition. Run k trains the classifier of repetition k of the workflow, with the same split
 and random numbers. It reads the raw data of the workflow and none of its results.
@@ -93,3 +93,7 @@ def _one(dataset: Dataset | ImageDataset, repetition: int) -> Dataset | ImageDat
     """Return the data set with one split. Image data sets have only one."""
     chosen = slice(repetition, repetition + 1) if dataset.repetitions > 1 else slice(None)
     return replace(dataset, train=dataset.train[chosen], test=dataset.test[chosen])
+
+
+if __name__ == "__main__":
+    main()

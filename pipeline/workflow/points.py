@@ -18,10 +18,11 @@ import re
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import Any
 
-from pipeline.workflow import checks
+from fairness_audits.errors import InvalidInput
 from pipeline.workflow.checks import GROUPS, REPETITIONS
 from pipeline.workflow.conf import Conf, Setting, axes_of, merged, update
 
@@ -58,10 +59,11 @@ class Point:
         return "/".join(filter(None, (self.block, self.dataset, dict(self.settings).get("method.model"))))
 
     def name(self, group: str) -> str:
-        """Return the name of one group in a path: with the settings of the grid, such as ``standard@model=vgg19``.
+        """Return a name in a path: of the study, the block, or a group with the settings of the grid.
 
-        The path of an audit contains its study and block, so its name has only the settings that vary within the block.
-        The names of methods and transport maps include the number of repetitions if the grid sets it.
+        An example is ``standard@model=vgg19``. The path of an audit contains its study and block, so its name has only
+        the settings that vary within the block. The names of methods and transport maps include the number of
+        repetitions if the grid sets it.
         """
         names = [getattr(self, group)]
         for key, value in self.settings:
@@ -82,8 +84,12 @@ class Point:
             for key, value in self.settings
             if not isinstance(value, tuple) and key not in ("transport.source", REPETITIONS)
         }
-        checks.columns(single, self.block)
-        columns = {key.split(".", 1)[-1]: value for key, value in single.items()}
+        columns: dict[str, Any] = {}
+        for key, value in single.items():
+            if (name := key.split(".", 1)[-1]) in columns:
+                problem = f"block {self.block!r} sets {name!r} in two groups, but the rows have one column of this name"
+                raise InvalidInput(problem, option=key, remedy="Set one of them in a file of conf/")
+            columns[name] = value
         return {**columns, **({"transport": self.transport} if self.transport else {})}
 
 
@@ -96,8 +102,8 @@ class Grids:
     def __init__(self, conf: Conf, scale: str, of_user: Iterable[Setting] = ()) -> None:
         self.conf, self.scale, self.of_user = conf, scale, tuple(of_user)
         self.of_scale, self.left_out = conf.of_scale(scale, "settings"), conf.of_scale(scale, "left_out")
-        self._files: dict[str, tuple[dict[str, Any], list[Setting]]] = {}
-        self._resolved: dict[Point, dict[str, Any]] = {}
+        # Each file is read once, and each point resolved once.
+        self._file, self.resolve = cache(self._read), cache(self._resolve)
         for setting in self.of_user:
             ((group, (name,)),) = setting.where.items()
             for key, value in setting.values.items():
@@ -123,30 +129,23 @@ class Grids:
         """Return the declared points that the scale does not leave out."""
         return [p for p in self.declared(study) if not any(entry.applies(p.conditions) for entry in self.left_out)]
 
-    def resolve(self, point: Point) -> dict[str, Any]:
-        """Return ``repetitions`` and the section of each group of a point, with ``name`` and ``kind`` (the module)."""
-        if point not in self._resolved:
-            self._resolved[point] = self._merged(point)
-        return self._resolved[point]
-
     def kind(self, group: str, name: str) -> str:
         """Return the module for a name in a path: the ``kind`` in its configuration, or the name itself."""
         chosen = re.split("[@+]", name)[0]
         return str(self.conf[f"{group}/{chosen}"].get("kind", chosen))
 
-    def _file(self, group: str, name: str) -> tuple[dict[str, Any], list[Setting]]:
+    def _read(self, group: str, name: str) -> tuple[dict[str, Any], list[Setting]]:
         """Return the values of ``conf/<group>/<name>.yaml`` and its settings for some points."""
-        if (file := f"{group}/{name}") not in self._files:
-            values = dict(self.conf[file])
-            written = [
-                {"where": {"dataset": dataset}, "set": {f"{group}.{key}": value for key, value in special.items()}}
-                for dataset, special in (values.pop("per_dataset", None) or {}).items()
-            ]
-            written += values.pop("settings", None) or []
-            self._files[file] = values, self.conf.settings(written, f"conf/{file}.yaml")
-        return self._files[file]
+        values = dict(self.conf[f"{group}/{name}"])
+        written = [
+            {"where": {"dataset": dataset}, "set": {f"{group}.{key}": value for key, value in special.items()}}
+            for dataset, special in (values.pop("per_dataset", None) or {}).items()
+        ]
+        written += values.pop("settings", None) or []
+        return values, self.conf.settings(written, f"conf/{group}/{name}.yaml")
 
-    def _merged(self, point: Point) -> dict[str, Any]:
+    def _resolve(self, point: Point) -> dict[str, Any]:
+        """Return ``repetitions`` and the section of each group of a point, with ``name`` and ``kind`` (the module)."""
         files = {group: self._file(group, name) for group, name in point.groups.items()}
         config: dict[str, Any] = deepcopy({group: values for group, (values, _) in files.items()})
         config[REPETITIONS] = self.conf["config"][REPETITIONS]
@@ -161,7 +160,9 @@ class Grids:
         sweep = grid.startswith("conf/sweep/")
         for key in (key for key, _ in point.settings if sweep or not key.startswith("audit.")):
             of_scale.pop(key, None)
-        checks.collapsed(of_user, point.swept, grid)
+        if key := next((key for key in of_user if key in point.swept), ""):
+            problem = f"set: {grid} has several values of {key}, and a single value would replace all of them"
+            raise InvalidInput(problem, option=key, remedy="Change the values in this file")
         layers = [(f"conf/{g}/{point.groups[g]}.yaml", merged(own, conditions)) for g, (_, own) in files.items()]
         layers += [(grid, dict(point.settings)), (f"conf/scale/{self.scale}.yaml", of_scale), ("set", of_user)]
         for source, values in layers:
@@ -169,7 +170,9 @@ class Grids:
                 # Settings of a group that the point does not have are for others.
                 if (group := key.split(".")[0]) not in GROUPS or group in files:
                     update(config, key, value, source)
-        checks.repetitions(config[REPETITIONS], names)
+        if type(number := config[REPETITIONS]) is not int or number < 1:
+            problem = f"{names}: expected a whole number of {REPETITIONS}, found {number!r}"
+            raise InvalidInput(problem, option=REPETITIONS, remedy="Set at least 1")
         sections = {group: {"kind": name, **config[group], "name": name} for group, name in point.groups.items()}
         return {REPETITIONS: config[REPETITIONS], **sections}
 

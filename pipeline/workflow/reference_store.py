@@ -27,7 +27,6 @@ from pipeline import io
 from pipeline.report.inputs import Inputs, as_text
 from pipeline.values import DatasetSummary
 
-SECTIONS = ("sections", "published")
 LIMIT = 1_000_000
 """Largest size of a file in bytes."""
 DATE = (1980, 1, 1, 0, 0, 0)
@@ -59,7 +58,6 @@ def load_reference(folder: Path | str) -> tuple[Inputs, dict[str, Any]]:
         raise InvalidInput(problem, source=folder, remedy=remedy)
     manifest = load_json(folder / "manifest.json")
     config = json.loads(gzip.decompress((folder / "config.json.gz").read_bytes()))
-    config |= {name: {path: _with_id(path, one) for path, one in config[name].items()} for name in SECTIONS}
     inputs = Inputs(
         study=manifest["study"],
         scale=config["scale"]["name"],
@@ -70,14 +68,6 @@ def load_reference(folder: Path | str) -> tuple[Inputs, dict[str, Any]]:
         audits=_load_archives(folder / "audits", io.load_audit),
     )
     return inputs, manifest
-
-
-def _with_id(path: str, section: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the id of a point to its section. In old references only the path contains it."""
-    names = path.removesuffix(".npz").split("/")[-4:]
-    models = [setting.removeprefix("model=") for setting in names[2].split("@") if setting.startswith("model=")]
-    part = "/".join([names[0], names[1].split("@")[0], *models])
-    return {"id": names, "part": part, "map": names[3].partition("+")[2], **section}
 
 
 def _save_rows(rows: pd.DataFrame, folder: Path) -> None:

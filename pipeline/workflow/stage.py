@@ -19,8 +19,11 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "rows": {"help": "tidy rows (.parquet)"},
     "output": {"help": "file for the result"},
     "task": {"default": "", "help": "what identifies the task, which the result records"},
+    "code": {"default": "", "help": "hash of the code: a killed task of the same code continues"},
 }
 """Options that several stages have. They are required unless stated otherwise."""
+TASK = ("config", "output", "task", "code")
+"""Options of each stage that runs a task."""
 
 
 def options(

@@ -231,7 +231,7 @@ def dataset(name: str) -> Dataset | ImageDataset:
 
 
 def _prepared(name: str) -> Dataset | ImageDataset:
-    config = RUN.section("prepare", RUN.owner("prepare", {"scale": RUN.scale, "dataset": name}))
+    config = RUN.section("prepare", RUN.owners_of("prepare", {"scale": RUN.scale, "dataset": name})[0][1])
     kind = RUN.grids.kind("dataset", name)
     twins = [ROOT / path for path in RUN.twin(kind)]
     files = [{"path": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()} for path in twins]

@@ -34,7 +34,7 @@ def points(conf: Path, study: str) -> list[Point]:
 def parameters(run: Run, stage: str, *names: str) -> dict[str, Any]:
     """What a stage reads for the file with these names in its path."""
     wildcards = dict(zip(STAGES[stage].parts, names, strict=True))
-    return run.section(stage, run.owner(stage, {"scale": run.scale, **wildcards}))
+    return run.section(stage, run.owners[STAGES[stage].output.format(scale=run.scale, **wildcards)][1])
 
 
 def names_in(path: str) -> list[str]:

@@ -18,7 +18,7 @@ RECORD = "results/jobs/record.json"
 def echo(arguments: list[str]) -> None:
     """A stage that writes down its configuration, and fails if this says so."""
     reads = ["classifier"] if "--classifier" in arguments else []
-    options = stage.options("", arguments, "config", *reads, "output", "task")
+    options = stage.options("", arguments, *stage.TASK, *reads)
     if options.config.get("fails"):
         raise ValueError("it cannot")
     if options.config.get("leaves"):
