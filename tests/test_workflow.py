@@ -253,7 +253,8 @@ def test_a_run_of_some_data_sets_draws_their_artefacts_and_names_the_others(fini
 
 
 def test_hydra_alone_trains_into_a_folder_of_its_own(finished: Path) -> None:
-    command = [sys.executable, "-m", "pipeline.workflow.multirun", "-m", "method=baseline", "dataset=compas", "scale=smoke"]
+    stage = "pipeline.workflow.multirun"
+    command = [sys.executable, "-m", stage, "-m", "method=baseline", "dataset=compas", "scale=smoke"]
     told: dict[str, Any] = {"cwd": finished, "env": environment(finished, STUDY=STUDY)}
     run = subprocess.run([*command, "seed=range(2)"], **told, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
