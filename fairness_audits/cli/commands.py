@@ -111,24 +111,26 @@ SENSITIVE = Option(
     "sensitive",
     Sequence[str],
     (),
-    "Columns with sensitive attributes. Distances are then in the fair metric, in which changes along the directions "
-    "that separate their groups are short. Two levels, or one level against the rest.",
+    "For rows: columns with sensitive attributes. Distances are then in the fair metric, in which changes along the "
+    "directions that separate their groups are short. A column has two levels, or A=LEVEL compares one level with the "
+    "rest.",
     "A,B=LEVEL",
 )
 DIRECTIONS = Option(
     "directions",
     Path | None,
     None,
-    ".npy file of shape (number, features): displacements that should make no difference, in the columns' units.",
+    "In place of sensitive: .npy file of shape (number, features) with displacements that should make no difference, "
+    "in the columns' units.",
     "FILE",
 )
 REFERENCE = Option(
     "reference",
     Path | None,
     None,
-    "Rows that are not audited, with the same columns. The fair metric is learned from them, and a search among people "
-    "takes its values from them (default: the metric is learned from all rows of the data, and a fifth of the rows, "
-    "but at most 5,000, gives the values).",
+    "CSV or Parquet with rows that are not audited, and the same columns. The fair metric is learned from them, and a "
+    "search among people takes its values from them (default: the metric is learned from all rows of the data, and a "
+    "fifth of the rows, but at most 5,000, gives the values).",
     "FILE",
 )
 GROUPS = Option(
@@ -169,8 +171,7 @@ class Command:
     """A command: the audit's package and public function, and the options that name what it ``reads``.
 
     Its texts are in ``texts/PACKAGE.yaml`` under ``command``, with what the help of some options says besides their
-    docstring. An audit that ``tests`` something has an exit status and
-    a file for its outcome.
+    docstring. An audit that ``tests`` something has an exit status and a file for its outcome.
     """
 
     package: str
@@ -229,8 +230,8 @@ COMMANDS: Mapping[str, Command] = {
     "loss-ratio": Command(
         "loss_ratio", "loss_ratio", (*ROWS, INCLUDE_SENSITIVE, MODEL, TRUST_PICKLE, DIRECTIONS, REFERENCE)
     ),
-    "plan": Command("plan", "plan", (), tests=False),
     "permutation": Command("permutation", "permutation_test", (PREDICTIONS, *CSV, *ENGINE)),
+    "plan": Command("plan", "plan", (), tests=False),
     "robustness": Command(
         "robustness_bias",
         "robustness_bias",

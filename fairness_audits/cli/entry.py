@@ -37,9 +37,10 @@ OPTIONS_FILE = "audit.yaml"
 WRITTEN = {"output": True, "json": False, "junit": False, "checkpoint": False}
 """Options that name an output, including those of single audits; True for a folder."""
 EXAMPLES = "examples:\n{}"
-EXITS = """
-exit status: 0 the audit ran, whatever its outcome; 2 an error that you can correct, with a message on stderr; 1 an
-unexpected error; 130 interrupted. {gate}{page}"""
+EXITS = (
+    "exit status: 0 the audit ran, whatever its outcome; 2 an error that you can correct, with a message on stderr; 1 "
+    "an unexpected error; 130 interrupted. {gate}{page}"
+)
 GATE = "With --gate: 0 not rejected, 3 rejected, 4 inconclusive. "
 
 
@@ -92,8 +93,8 @@ def parser() -> ArgumentParser:
             description="\n\n".join(
                 textwrap.fill(part, width) for part in (texts["summary"], *texts["description"].split("\n\n"))
             ),
-            epilog=EXAMPLES.format(textwrap.indent(texts["examples"], "  "))
-            + EXITS.format(gate=GATE if command.tests else "", page=f"See {texts['page']}."),
+            epilog=EXAMPLES.format(textwrap.indent(texts["examples"], "  ") + "\n")
+            + textwrap.fill(EXITS.format(gate=GATE if command.tests else "", page=f"See {texts['page']}."), width),
             formatter_class=RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )

@@ -48,7 +48,7 @@ def compare(
     y : array-like (n,), optional
         True classes: 0 and 1, or values of which ``positive`` names the positive class.
     first, second : array-like (n,)
-        Decisions of both versions, 0 and 1 or the two values of ``y``; or scores.
+        Decisions of both versions: 0 and 1, or the two values of the label; or scores.
     group : array-like (n,) or data frame (n, k)
         Groups to compare, in one or more columns.
     cross : bool, default False
@@ -56,7 +56,7 @@ def compare(
     positive : str, optional
         The label's value that counts as 1 (needed unless labels are 0 and 1).
     threshold : float, optional
-        Read both columns as scores: the decision is 1 if the score is at least this.
+        Read both versions as scores: the decision is 1 if the score is at least this.
     metric : str or list of str
         Rates (tpr, fpr, precision, accuracy, selection_rate, ...), auc, or means of scores and errors.
     alpha : float, default 0.05

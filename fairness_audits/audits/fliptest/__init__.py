@@ -92,7 +92,8 @@ def fliptest(
     given_label : {0, 1}, optional
         Use only rows with this true label (equalized odds).
     positive : str, optional
-        The label's value that is the model's class 1 (needed unless labels are 0 and 1).
+        The class that is a positive decision, by its name in the model or in the label (default: the second of two
+        classes).
     threshold : float, optional
         The decision is positive if the score is at least this (default: the model's own predict decides. Models
         without predict: 0.5 for decisions and probabilities; with more than two classes, the largest score).
@@ -107,12 +108,12 @@ def fliptest(
     limit : int, optional
         Largest number of rows of each group, drawn at random (default: all).
     map : str, default "auto"
-        Transport map. entropic: smooth, stable and fast; exact: counterparts are people of the file; stochastic:
+        Transport map. entropic: smooth, stable and fast; exact: counterparts are people of the data; stochastic:
         networks for the dual potentials and the map; wgan: as published, but keeps the checkpoint whose output is
         nearest to the target group; auto: the first of entropic, exact, stochastic and wgan that is good enough on
         held-out people; see docs/guide/fliptest.md (default: auto).
     map_setting : list of str, or dict, default ()
-        Settings of the map in place of its defaults, each as KEY=VALUE or as an entry of the dict.
+        Settings of the named map in place of its defaults, such as steps=5000 (list: docs/guide/fliptest.md).
     null_draws : int, optional
         Number of random splits for the noise floor. The map is fitted again between the two random groups of each
         split (default: the smallest number that can give an adjusted p-value below alpha, 40 for 0.05 and at most

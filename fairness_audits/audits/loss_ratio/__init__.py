@@ -109,8 +109,8 @@ def loss_ratio(
         Precision of the model's computations.
     search : {"auto", "gradient", "people"}, default "auto"
         How the audit searches for comparable individuals. gradient: along the gradient of a torch network, or of a
-        linear model or network of scikit-learn; people: one or two columns take values of other people, for all other
-        models; auto: the first of these that works in a trial (default: auto).
+        linear model or network of scikit-learn; people: one or two columns take values of other people, for any model;
+        auto: the first of these that works in a trial (default: auto).
     least_share : float in (0, 1), default 0.5
         For a search among people: a column may change if at least this share of the squared length of its change is
         along the sensitive directions.

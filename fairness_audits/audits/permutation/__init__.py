@@ -76,11 +76,12 @@ def permutation_test(
     Parameters
     ----------
     y : array-like (n,), optional
-        True classes: 0 and 1, or values of which ``positive`` names the positive class. Selection rates need no ``y``.
+        True classes: 0 and 1, or values of which ``positive`` names the positive class. Selection rates do not need
+        them.
     score : array-like (n,), optional
         Scores or probabilities of class 1.
     prediction : array-like (n,), optional
-        Decisions, 0 and 1 or the two values of ``y``. Alternatively, ``threshold`` derives them from the scores.
+        Decisions: 0 and 1, or the two values of the label. Alternatively, ``threshold`` derives them from the scores.
     positive : str, optional
         The label's value that counts as 1 (needed unless labels are 0 and 1).
     threshold : float, optional
@@ -92,8 +93,7 @@ def permutation_test(
     weight : array-like (n,), optional
         Weights of the rows, such as survey weights; at least 0. Tests of rates are then studentised instead of exact.
     group : array-like (n,) or data frame (n, k)
-        Groups to compare, in one or more columns. For files: a column A, one level against the rest A=LEVEL,
-        intersections 'A*B', or both sides of a cut 'A>=40'.
+        Groups to compare, in one or more columns.
     cross : bool, default False
         Compare the intersections of the columns of ``group``, such as "female & black".
     reference : list of str, default ()
@@ -105,7 +105,7 @@ def permutation_test(
         Numeric attributes for the metric ``correlation``, the correlation of the score with an attribute.
     metric : str, function, or list of them
         auc, tpr, selection_rate, f1, equalized_odds, ... (docs/guide/permutation.md lists all), or your own function
-        (y, score, weight). For files: path/to/file.py:name.
+        (y, score, weight).
     method : str, default "auto"
         auto: exact for rates, otherwise studentized. unstudentized: for comparison only.
     alternative : str, optional
@@ -128,9 +128,9 @@ def permutation_test(
         Test equivalence: the outcome is whether the differences are shown to be at most this (0.02: two percentage
         points), shown to be larger, or neither.
     ratio : bool, default False
-        Compare the rates of all pairs of groups by their ratio, lowest to highest (impact ratio), or with ``reference``
-        of each group to the reference. The outcome is whether the ratio in both directions is shown to be at least
-        ``at_least``, shown to be smaller, or neither.
+        Compare the rates of all pairs of groups by their ratio, lowest to highest (impact ratio). With ``reference``,
+        it is the ratio of each group to the reference. The outcome is whether the ratio in both directions is shown to
+        be at least ``at_least``, shown to be smaller, or neither.
     at_least : float in (0, 1), optional
         The smallest acceptable ratio, for ``ratio`` (default: 0.8, the four-fifths rule).
     width : float, optional

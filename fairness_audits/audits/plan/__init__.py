@@ -54,7 +54,7 @@ def plan(
         Share of a group's rows that the metric is computed on (for tpr and the AUC, the positives). One number for both
         groups, or two (default: 1).
     sd : float, optional
-        Standard deviation of the values of single rows, for the metric mean.
+        Standard deviation of the values of single rows, for the metric ``mean``.
     alpha : float, default 0.05
         Level of the test.
     power : float, optional

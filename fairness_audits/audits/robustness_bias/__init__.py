@@ -111,16 +111,17 @@ def robustness_bias(
         Number of images or rows to audit, drawn so that classes and groups keep their shares. A larger number includes
         all images or rows of a smaller one (default: all).
     resize : (int, int), optional
-        Resize every image to this height and width first (bilinear, antialiased). Distances then refer to the resized
-        images (default: original size).
+        For images: resize each to this height and width first (bilinear, antialiased). Distances then refer to the
+        resized images (default: original size).
     one_hot : list of str, default ()
-        Prefixes of column names, such as race_. The columns with a prefix are the indicators of one category.
+        For rows: prefixes of column names, such as race_. The columns with a prefix are the indicators of one category.
     sensitive_cost : float in (0, 1], optional
-        Length of one standard deviation along the sensitive directions (default: 0.1).
+        For rows: length of one standard deviation along the sensitive directions (default: 0.1).
     positive : str, optional
-        The label's value that is the model's class 1 (needed unless labels are 0 and 1).
+        For rows: the label's value that is the model's class 1 (needed unless labels are 0 and 1).
     categorical : list of str, default ()
-        Numeric columns whose values are codes of categories, besides those that the model treats as categories.
+        For rows: numeric columns whose values are codes of categories, besides those that the model treats as
+        categories.
     classes : list of str, optional
         Names of the model's classes, in the order of its outputs (needed if there are more than two classes and the
         labels are not 0, 1, 2, ...).
@@ -128,24 +129,25 @@ def robustness_bias(
         Kind of the model's scores, which have shape (n, K) for K classes, or (n,) or (n, 1) for class 1 (default:
         inferred from the values and reported).
     mean : float or list of float, default 0.0
-        Mean subtracted from each channel before the model, for pixels in [0, 1].
+        For images: mean subtracted from each channel before the model, for pixels in [0, 1].
     std : float or list of float, default 1.0
-        Standard deviation that divides each channel before the model. Distances stay in pixels in [0, 1].
+        For images: standard deviation that divides each channel before the model. Distances stay in pixels in [0, 1].
     device : str, default "auto"
         cpu, cuda, cuda:1, ... (default: a GPU if one is available).
     batch_rows : int, optional
         Largest number of rows or images that the model takes in one call (default: no limit of its own).
     attack : str or list of str, optional
-        deepfool: upper bounds, fast; fmn: tighter, about 5 times the cost; carlini_wagner: as published, about 100
-        times the cost; smoothing: certified lower bounds for the smoothed model, even more expensive; exact: linear
-        models only, and for rows one decision tree or a network with one small hidden layer. Several are possible; the
-        verdict is about the first (default: deepfool; for rows upper bounds by a search).
+        For images: deepfool: upper bounds, fast; fmn: tighter, about 5 times the cost; carlini_wagner: as published,
+        about 100 times the cost; smoothing: certified lower bounds for the smoothed model, even more expensive; exact:
+        linear models only. Several are possible; the verdict is about the first (default: deepfool). For rows: exact,
+        for linear models, one decision tree, or a network with one small hidden layer (default: upper bounds by a
+        search).
     attack_setting : list of str, or dict, default ()
-        A setting of an attack, such as deepfool.steps=50 or smoothing.sigma=0.25; several are possible (list:
-        docs/guide/robustness_bias.md).
+        For images: a setting of an attack, such as deepfool.steps=50 or smoothing.sigma=0.25; several are possible
+        (list: docs/guide/robustness_bias.md).
     checkpoint : path, optional
-        .npz file that stores distances as they are computed. The same audit continues where it stopped, also with more
-        points or another attack.
+        For images: .npz file that stores distances as they are computed. The same audit continues where it stopped,
+        also with more points or another attack.
     checkpoint_key : str, optional
         Name of the model for the checkpoint, needed if the model is a function. Change it whenever the model changes.
     budget : float, optional

@@ -54,7 +54,7 @@ def worst_subgroups(
     score : array-like (n,), optional
         Scores of class 1; give ``threshold`` to derive decisions from them.
     prediction : array-like (n,), optional
-        Decisions, 0 and 1 or the two values of ``y``.
+        Decisions: 0 and 1, or the two values of the label.
     positive : str, optional
         The label's value that counts as 1 (needed unless labels are 0 and 1).
     threshold : float, optional
