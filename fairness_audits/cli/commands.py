@@ -141,7 +141,7 @@ GROUPS = Option(
     "COLUMN",
 )
 IMAGES = (
-    Option("images", Path | None, None, "A folder of PNG and JPEG files, at any depth.", "FOLDER"),
+    Option("images", Path | None, None, "A folder of PNG and JPEG files, at any depth; needs partition.", "FOLDER"),
     Option(
         "partition",
         Path | None,

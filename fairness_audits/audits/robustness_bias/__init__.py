@@ -97,8 +97,9 @@ def robustness_bias(
         Images, of uint8 or floating-point numbers in [0, 1]; ``mean`` and ``std`` describe the normalisation of the
         model's input. Or rows with the model's inputs; text columns are categories.
     y : array-like (n,), optional
-        True classes 0, 1, 2, ..., or names from ``classes``. Without them, the model's own predictions are used as the
-        true classes, and every image or row counts as classified correctly.
+        True classes: 0, 1, 2, ..., or names from ``classes``; for rows also two values, of which ``positive`` names the
+        model's class 1. Without them, the model's own predictions are used as the true classes, and every image or row
+        counts as classified correctly.
     groups : array-like (n,) or data frame (n, k)
         The attributes whose levels are compared.
     sensitive : array-like (n,) or data frame (n, k), optional
@@ -129,19 +130,20 @@ def robustness_bias(
         Kind of the model's scores, which have shape (n, K) for K classes, or (n,) or (n, 1) for class 1 (default:
         inferred from the values and reported).
     mean : float or list of float, default 0.0
-        For images: mean subtracted from each channel before the model, for pixels in [0, 1].
+        For images: mean subtracted from each channel before the model, for pixels in [0, 1]. One number for all
+        channels, or one for each.
     std : float or list of float, default 1.0
-        For images: standard deviation that divides each channel before the model. Distances stay in pixels in [0, 1].
+        For images: standard deviation that divides each channel before the model, likewise. Distances stay in pixels in
+        [0, 1].
     device : str, default "auto"
         cpu, cuda, cuda:1, ... (default: a GPU if one is available).
     batch_rows : int, optional
         Largest number of rows or images that the model takes in one call (default: no limit of its own).
     attack : str or list of str, optional
-        For images: deepfool: upper bounds, fast; fmn: tighter, about 5 times the cost; carlini_wagner: as published,
-        about 100 times the cost; smoothing: certified lower bounds for the smoothed model, even more expensive; exact:
-        linear models only. Several are possible; the verdict is about the first (default: deepfool). For rows: exact,
-        for linear models, one decision tree, or a network with one small hidden layer (default: upper bounds by a
-        search).
+        deepfool: upper bounds, fast; fmn: tighter, about 5 times the cost; carlini_wagner: as published, about 100
+        times the cost; smoothing: certified lower bounds for the smoothed model, even more expensive; exact: linear
+        models only. Several are possible; the verdict is about the first (default: deepfool). Rows have only exact, for
+        linear models, one decision tree, or a network with one small hidden layer (default: upper bounds by a search).
     attack_setting : list of str, or dict, default ()
         For images: a setting of an attack, such as deepfool.steps=50 or smoothing.sigma=0.25; several are possible
         (list: docs/guide/robustness_bias.md).
@@ -151,7 +153,7 @@ def robustness_bias(
     checkpoint_key : str, optional
         Name of the model for the checkpoint, needed if the model is a function. Change it whenever the model changes.
     budget : float, optional
-        Largest perturbation that counts (default: the largest found).
+        Largest distance that counts; longer ones count as this one (default: the largest found).
     alpha : float in (0, 1), default 0.05
         Level of the tests and intervals.
     bootstraps : int, default 2000
