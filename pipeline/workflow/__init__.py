@@ -1,1 +1,1 @@
-"""Configuration, plug-ins, job plan, resuming, failures and tracking, for Snakemake and Hydra."""
+"""Configuration, plug-ins, points of studies, refusals, the lock of a run and tracking, for Snakemake and Hydra."""
