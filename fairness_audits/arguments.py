@@ -79,8 +79,7 @@ UNNAMED = "the predictions"
 class Option:
     """An option of an audit: its name in Python, type with conditions, default, and description.
 
-    ``metavar`` is its value in the help of the command. With ``words``, its values are separate arguments, as from a
-    shell pattern, not one list separated by commas.
+    ``metavar`` is its value in the help of the command.
     """
 
     name: str
@@ -88,7 +87,6 @@ class Option:
     default: Any = REQUIRED
     doc: str = ""
     metavar: str | None = None
-    words: bool = False
 
     @property
     def flag(self) -> str:

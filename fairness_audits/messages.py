@@ -60,9 +60,8 @@ def check_distinct(names: Sequence[str], source: object) -> None:
 
 
 def option_in(text: str) -> str | None:
-    """Return the option that a text names, ``--step-size`` or ``step_size``; None for any other text."""
-    name = text.removeprefix("--").replace("-", "_")
-    return name if name.isidentifier() else None
+    """Return a text that is the name of an option, such as ``step_size``; None for any other text."""
+    return text if text.isidentifier() else None
 
 
 def unlike(name: str, taken: Container[str], note: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -169,8 +169,7 @@ class Command:
     """A command: the audit's package and public function, and the options that name what it ``reads``.
 
     Its texts are in ``texts/PACKAGE.yaml`` under ``command``, with what the help of some options says besides their
-    docstring. An audit that ``tests`` something has an exit status and
-    a file for its outcome.
+    docstring. An audit that ``tests`` something has an exit status and a file for its outcome.
     """
 
     package: str
@@ -205,11 +204,6 @@ class Command:
     def options(self) -> dict[str, Option]:
         """Return all options by name."""
         return {one.name: one for group in self.groups.values() for one in group}
-
-    @property
-    def keywords(self) -> Collection[str]:
-        """Return the options that are also keywords in Python."""
-        return set(self.audit.audited.options)  # type: ignore[attr-defined]
 
     @property
     def texts(self) -> Mapping[str, Any]:

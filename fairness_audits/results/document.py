@@ -64,19 +64,6 @@ class Brief:
         return tuple(zip(QUESTIONS, (self.question, self.people, self.found, self.sure, self.limits), strict=True))
 
 
-INDEPENDENT_ROWS = (
-    "Check that the model was not trained on these rows, and that each row is a different person. The audit assumes "
-    "both and cannot check them."
-)
-"""What the reader of a :class:`Brief` must check in rows of people."""
-
-
-def certainty(verdict: Verdict, rejected: str, not_rejected: str) -> str:
-    """Return how sure a verdict is: one of two sentences, or why the audit cannot tell."""
-    sentences = {"rejected": rejected, "not rejected": not_rejected}
-    return sentences.get(verdict.outcome) or f"The audit cannot tell. {verdict.reason}"
-
-
 @dataclass(frozen=True)
 class Facts:
     """Named texts, one per line."""

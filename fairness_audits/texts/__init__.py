@@ -35,7 +35,7 @@ from fairness_audits.results.document import Brief, Caveat, Facts, Outcome, Sect
 
 INCONCLUSIVE = "INCONCLUSIVE"
 ENVIRONMENT = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-FORMATS = "decimal factor percent level p_text size span as_typed plural sentence signed"
+FORMATS = "decimal factor percent level p_text size span as_typed sentence signed"
 ENVIRONMENT.filters |= {name: getattr(formats, name) for name in FORMATS.split()}
 ENVIRONMENT.filters |= {
     "n": "{:,}".format,

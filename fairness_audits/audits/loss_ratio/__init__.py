@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fairness_audits.arguments import Given, audit
+from fairness_audits.arguments import Given, OutputKind, audit
 from fairness_audits.validation import Count, Positive, Share, Size, at_least
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def loss_ratio(
     points: Annotated[int, at_least(2)] | None = None,
     seed: Size = 0,
     classes: Sequence[str] | None = None,
-    output_kind: Literal["auto", "logits", "log-probabilities", "probability"] = "auto",
+    output_kind: OutputKind = "auto",
     device: str = "auto",
     batch_rows: Count | None = None,
     dtype: Literal["float64", "float32"] = "float64",
