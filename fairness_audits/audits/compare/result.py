@@ -103,17 +103,15 @@ def audited(given: Given, table: tables.Table) -> Result:
     else:
         rejected = bool(said["changed"]) if said["tested"] else None
     verdict = texts.verdict("compare", said, rejected, own)
-    return Result(
-        audit="compare",
-        title=texts.texts_of("compare")["title"],
+    return texts.result(
+        "compare",
+        said,
+        verdict,
+        given,
         subject=given.predictions,
-        verdict=verdict,
-        brief=texts.brief("compare", said, verdict),
-        caveats=tuple(texts.caveats("compare", said)),
-        sections=tuple(_sections(results, given, said)),
+        sections=_sections(results, given, said),
         facts=facts,
         tables={"changes": _frame(gaps_first(results))},
-        settings=given,
     )
 
 

@@ -264,21 +264,19 @@ def result_of(facts: dict[str, Any], given: Given, course: RatioTest) -> Result:
     said = said_of(facts, given)
     model, tests = facts["model"], facts["results"]
     verdict = texts.verdict("loss_ratio", said, said["test"]["rejected"], {})
-    return Result(
-        audit="loss-ratio",
-        title=texts.texts_of("loss_ratio")["title"],
+    return texts.result(
+        "loss_ratio",
+        said,
+        verdict,
+        given,
         subject=f"{model['given']} on {facts['data']['path']}",
-        verdict=verdict,
-        brief=texts.brief("loss_ratio", said, verdict),
-        caveats=tuple(texts.caveats("loss_ratio", said)),
-        sections=(texts.tested("loss_ratio", said, given), *_sections(said, course)),
+        sections=_sections(said, course),
         facts=facts,
         tables={
             "tests": pd.DataFrame([{"test": name, **tests[name]} for name in TESTS]),
             **({"examples": pd.DataFrame(facts["examples"])} if facts["examples"] else {}),
         },
         libraries=("numpy", "torch") if facts["search"].get("gradient") == "torch" else ("numpy",),
-        settings=given,
     )
 
 

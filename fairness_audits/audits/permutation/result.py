@@ -56,17 +56,15 @@ def audited(asked: Asked, table: tables.Table, files: list[dict[str, Any]] | Non
     if asked.bounds:
         own |= {name: said[name] for name in ("shown", "not_shown", "exceeded")}
     verdict = texts.verdict("permutation", said, _rejects(findings, asked) if said["known"] else None, own)
-    return Result(
-        audit="permutation",
-        title=texts.texts_of("permutation")["title"],
+    return texts.result(
+        "permutation",
+        said,
+        verdict,
+        asked.given,
         subject=asked.given.predictions,
-        verdict=verdict,
-        brief=texts.brief("permutation", said, verdict),
-        caveats=tuple(texts.caveats("permutation", said)),
-        sections=tuple(_sections(ordered, said, asked)),
+        sections=_sections(ordered, said, asked),
         facts=facts,
         tables={"tests": frame_of(ordered), **({"groups": groups_frame(groups)} if groups else {})},
-        settings=asked.given,
     )
 
 
@@ -219,7 +217,6 @@ def by_evidence(results: Sequence[Entry]) -> list[Entry]:
 
 def _sections(ordered: Sequence[Entry], said: Mapping[str, Any], asked: Asked) -> Iterator[Section]:
     text = partial(texts.named, "permutation", facts=said)
-    yield texts.tested("permutation", said, asked.given)
     drawing = "fairness_audits.audits.permutation.figures:figure"
     figure = Figure("differences", text("figure"), text("caption"), drawing, (ordered,))
     undefined = (Text(text("undefined")),) if said["reasons"] else ()

@@ -183,21 +183,19 @@ def concluded(given: Given, found: Examined, rows: int) -> Result:
             own["closer" if one["closer"] else "farther"].append({key: one[key] for key in ("partition", "level")})
     said["closer"] = [_name(one) for one in own["closer"]]
     verdict = texts.verdict(AUDIT, said, bool(said["shown"]) if said["tested"] else None, own, "biased")
-    return Result(
-        audit="robustness",
-        title=texts.texts_of(AUDIT)["title"],
+    return texts.result(
+        AUDIT,
+        said,
+        verdict,
+        given,
         subject=f"{found.model['given']} on {found.place}",
-        verdict=verdict,
-        brief=texts.brief(AUDIT, said, verdict),
-        caveats=tuple(texts.caveats(AUDIT, said)),
-        sections=(texts.tested(AUDIT, said, given), *_sections(attacks, said)),
+        sections=_sections(attacks, said),
         facts=facts,
         tables={
             "groups": pd.concat([one.groups for one in attacks], ignore_index=True),
             "distances": table_of_points(found, attacks),
         },
         libraries=found.libraries,
-        settings=given,
     )
 
 

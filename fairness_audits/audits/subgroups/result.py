@@ -81,17 +81,15 @@ def audited(given: Given, table: tables.Table, typed: bool = True) -> Result:
     }
     own = {"subgroups": len(entries), "different": len(rejected), "worse": worse}
     verdict = texts.verdict("subgroups", said, bool(rejected) if entries else None, own)
-    return Result(
-        audit="subgroups",
-        title=texts.texts_of("subgroups")["title"],
+    return texts.result(
+        "subgroups",
+        said,
+        verdict,
+        given,
         subject=given.predictions,
-        verdict=verdict,
-        brief=texts.brief("subgroups", said, verdict),
-        caveats=tuple(texts.caveats("subgroups", said)),
         sections=(Section(texts.named("subgroups", "table", said), (_table(entries, given),)),),
         facts=facts,
         tables={"subgroups": _frame(entries)},
-        settings=given,
     )
 
 
