@@ -95,6 +95,8 @@ HALF = 0.5
 BLOCK_ROWS = 8192
 """Largest number of rows in one call of a model, unless the user states a smaller one."""
 GPU_BLOCK_ROWS = 1 << 20
+WANTED = "a torch network, a fitted scikit-learn model or a function of x"
+"""The models that an audit takes."""
 
 
 def in_calls(function: Callable[[Any], Any], most: int, rows: Any) -> Any:
@@ -125,7 +127,7 @@ def in_calls(function: Callable[[Any], Any], most: int, rows: Any) -> Any:
 
 @contextmanager
 def load_model(
-    model: Any, trust_pickle: bool, computing: Computing, option: str = "model", wanted: str = "a model"
+    model: Any, trust_pickle: bool, computing: Computing, option: str = "model", wanted: str = WANTED
 ) -> Iterator[Model]:
     """Lend a model: the text of ``option``, which names a model (see TAKES), or an object.
 

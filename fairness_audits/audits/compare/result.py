@@ -74,7 +74,7 @@ class Job:
 
 
 def from_files(given: Given) -> Result:
-    """Return the comparison of the rows in files. Raises ValueError for every error that the user can correct."""
+    """Return the comparison of the rows in files. Raises InvalidInput for everything that the user can correct."""
     with opened(given.predictions, "duckdb", **given.some("missing", "separator")) as table:
         return audited(given, table)
 

@@ -151,7 +151,7 @@ def loss_ratio(
     >>> loss_ratio(lambda x: x @ weight, X, y, directions=[1, 0], steps=200).outcome
     'rejected'
     """
-    from fairness_audits.audits.loss_ratio.result import WANTED, audited, check_metric
+    from fairness_audits.audits.loss_ratio.result import audited, check_metric
     from fairness_audits.inputs.columns import Columns
     from fairness_audits.inputs.model import load_model
     from fairness_audits.inputs.model_files import Computing
@@ -160,6 +160,6 @@ def loss_ratio(
     columns = Columns({"y": y}, several={"sensitive": sensitive}, X=X)
     given = columns.name_in(Given(loss_ratio, locals()), data="X", features=columns.several("X"))
     others = None if reference is None else Columns({}, {}, X=reference).source("reference")
-    with load_model(model, False, Computing.of(given), wanted=WANTED) as loaded:
+    with load_model(model, False, Computing.of(given)) as loaded:
         rows = columns.source("X")
         return audited(given, rows, loaded, directions=columns.directions(directions), reference=others)

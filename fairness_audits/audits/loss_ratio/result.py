@@ -51,7 +51,6 @@ STATISTICS = {
     **{name: name for name in ("wrong_before", "wrong_after")},
 }
 """The arrays of a test by their names in the JSON, which are the paper's names if it has one."""
-WANTED = "a torch network, a fitted scikit-learn model or a function of x"
 
 
 def from_files(given: Given) -> Result:
@@ -60,7 +59,7 @@ def from_files(given: Given) -> Result:
     read = given.some("text", "missing", "separator")
     source = Source.read(given.data, **read)
     reference = None if given.reference is None else Source.read(given.reference, **read)
-    with load_model(given.model, given.trust_pickle, Computing.of(given), wanted=WANTED) as model:
+    with load_model(given.model, given.trust_pickle, Computing.of(given)) as model:
         others = given.some("directions", "drop", "include_sensitive")
         return audited(given, source, model, reference=reference, **others)
 

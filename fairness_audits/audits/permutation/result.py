@@ -28,7 +28,7 @@ Entry = Mapping[str, Any]
 
 
 def from_files(given: Given) -> Result:
-    """Test the rows in files. Raises ValueError for every error that the user can correct."""
+    """Test the rows in files. Raises InvalidInput for everything that the user can correct."""
     asked = asked_by(given)
     engine: Engine = given.engine or "duckdb"
     with opened(given.predictions, engine, **given.some("threads", "memory", "missing", "separator")) as table:

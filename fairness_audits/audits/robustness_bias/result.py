@@ -31,7 +31,6 @@ AUDIT, DEFAULT = "robustness_bias", "deepfool"
 SHOWN_LEVELS = 12
 SIGNED, COUNT = fixed(2, "+"), fixed(0)
 Entry = Mapping[str, Any]
-WANTED = "a torch network, a fitted scikit-learn model or a function of x"
 LIMIT, LEAST = 10, 10
 """Largest percentage of failed, worse or saturated images, and smallest group, for which distances can be compared."""
 SECTION = ("groups", "columns", "curves", "axis", "stamp", "counts")
@@ -63,7 +62,7 @@ def from_files(given: Given) -> Result:
 
 def opened(model: Any, given: Given, trust_pickle: bool = False) -> AbstractContextManager[Model]:
     """Lend the model. Rows are computed in double precision, images in single precision."""
-    return load_model(model, trust_pickle, _computing(given), wanted=WANTED)
+    return load_model(model, trust_pickle, _computing(given))
 
 
 def _computing(given: Given) -> Computing:

@@ -30,7 +30,6 @@ from fairness_audits.tables import frame as tables
 from fairness_audits.tables import opened
 from fairness_audits.tables.levels import in_order, level_name
 from fairness_audits.tables.rows import Values, doubles, outcomes
-from fairness_audits.tables.source import local_files
 from fairness_audits.tables.table import Score
 from fairness_audits.values import Array
 
@@ -41,14 +40,14 @@ Entries: TypeAlias = Sequence[Mapping[str, Any]]
 
 
 def from_files(given: Given) -> Result:
-    """Search the rows in files. Raises ValueError for every error that the user can correct."""
+    """Search the rows in files. Raises InvalidInput for everything that the user can correct."""
     with opened(given.predictions, "duckdb", **given.some("missing", "separator")) as table:
-        return audited(given, table, typed=local_files(given.predictions).kind != "csv")
+        return audited(given, table)
 
 
-def audited(given: Given, table: tables.Table, typed: bool = True) -> Result:
-    """Search the rows of a table. Columns of a CSV file are not ``typed``: their numbers are texts."""
-    event, among, columns = _read(given, table, typed)
+def audited(given: Given, table: tables.Table) -> Result:
+    """Search the rows of a table."""
+    event, among, columns = _read(given, table)
     counted = event[among]
     found = intersections(
         {name: Coded(one.codes[among], one.levels) for name, one in columns.items()}, given.depth, given.least
@@ -93,7 +92,7 @@ def audited(given: Given, table: tables.Table, typed: bool = True) -> Result:
     )
 
 
-def _read(given: Given, table: tables.Table, typed: bool) -> tuple[Array, Array, dict[str, Coded]]:
+def _read(given: Given, table: tables.Table) -> tuple[Array, Array, dict[str, Coded]]:
     """Return the events, the rows in the denominator of the rate, and the columns as codes."""
     rate = RATES[given.metric]
     if given.label is None and given.metric not in WITHOUT_LABEL:
@@ -122,18 +121,18 @@ def _read(given: Given, table: tables.Table, typed: bool) -> tuple[Array, Array,
     return (
         event.astype(np.int64),
         among,
-        {name: _coded(table, name, frame[name], given, typed) for name in given.columns},
+        {name: _coded(table, name, frame[name], given) for name in given.columns},
     )
 
 
-def _coded(table: tables.Table, name: str, column: pd.Series, given: Given, typed: bool) -> Coded:
+def _coded(table: tables.Table, name: str, column: pd.Series, given: Given) -> Coded:
     """Return a column as codes. Numbers with many values are cut into groups; other values are kept.
 
     Texts are categories. In a CSV file, numbers are texts too, but codes such as 01 are categories.
     """
     values = Values.of(table, name, "columns", column)
     texts = [value for value in values.distinct if isinstance(value, str)]
-    category = bool(texts) if typed else any(map(CODE.match, texts))
+    category = any(map(CODE.match, texts)) if table.is_csv else bool(texts)
     if len(values.distinct) > DISTINCT and not category:
         numbers, faults = doubles(column, Score(name))
         if np.isinf(numbers).any():
