@@ -107,14 +107,6 @@ ENGINE = (
     ),
 )
 INCLUDE_SENSITIVE = Option("include_sensitive", bool, False, "The sensitive columns are also inputs of the model.")
-SENSITIVE = Option(
-    "sensitive",
-    Sequence[str],
-    (),
-    "Columns with sensitive attributes. Distances are then in the fair metric, in which changes along the directions "
-    "that separate their groups are short. Two levels, or one level against the rest.",
-    "A,B=LEVEL",
-)
 DIRECTIONS = Option(
     "directions",
     Path | None,
@@ -230,13 +222,8 @@ COMMANDS: Mapping[str, Command] = {
         "robustness_bias",
         (
             *(MODEL, *IMAGES, replace(DATA, hint=Path | None, default=None)),
-            *(*ROWS[1:], SENSITIVE, DIRECTIONS, GROUPS, TRUST_PICKLE),
+            *(*ROWS[1:], DIRECTIONS, GROUPS, TRUST_PICKLE),
         ),
     ),
     "subgroups": Command("subgroups", "worst_subgroups", (PREDICTIONS, *CSV)),
 }
-
-
-def page_of(name: str) -> str:
-    """Return the file name of the page of a command's result."""
-    return f"{name.replace('-', '_')}.html"

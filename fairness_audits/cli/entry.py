@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from fairness_audits.arguments import HEAD, REQUIRED, Option, read, similar
-from fairness_audits.cli.commands import COMMANDS, CONFIG, page_of
+from fairness_audits.cli.commands import COMMANDS, CONFIG
 from fairness_audits.cli.options_file import read_options
 from fairness_audits.errors import InvalidInput
 from fairness_audits.files import check_destination
 from fairness_audits.messages import enumerated, listed, missing_package, shown
 from fairness_audits.progress import progress_bar
+from fairness_audits.results.document import STATUS, page_of
 from fairness_audits.version import __version__
 
 BAD_INPUT = 2
@@ -143,7 +144,6 @@ def values_of(arguments: Namespace) -> dict[str, Any]:
 def _run(arguments: Namespace) -> int:
     """Audit, write the outputs and print the verdict. Return 0, or the status of the outcome with --gate."""
     values = values_of(arguments)
-    from fairness_audits.results.document import STATUS
     from fairness_audits.results.render import deliver
 
     for name, folder in WRITTEN.items():

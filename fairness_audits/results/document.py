@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 QUESTIONS = ("The question", "The data", "What was found", "How certain it is", "What it does not show")
 Outcome: TypeAlias = Literal["rejected", "not rejected", "inconclusive"]
 STATUS: Mapping[Outcome, int] = {"not rejected": 0, "rejected": 3, "inconclusive": 4}
-"""Exit status of each outcome under --gate."""
+"""Exit status of each outcome, if a command has ``gate``."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,11 @@ def can_draw() -> bool:
     return find_spec("matplotlib") is not None
 
 
+def page_of(audit: str) -> str:
+    """Return the file name of the page of an audit, by the name of its command."""
+    return f"{audit.replace('-', '_')}.html"
+
+
 Part: TypeAlias = Facts | Text | Table | Figure
 
 
@@ -157,4 +162,4 @@ class Document:
         }
         tables = {name: f"{name}.csv" for name in self.tables}
         options = {} if self.settings is None else {"options": "audit.yaml"}
-        return {"result": "audit.json", "page": f"{self.audit.replace('-', '_')}.html", **options, **tables, **drawn}
+        return {"result": "audit.json", "page": page_of(self.audit), **options, **tables, **drawn}
