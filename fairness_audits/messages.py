@@ -86,8 +86,8 @@ def listed(values: Sequence[object], shown: int = 40) -> str:
 
 
 def advised(option: str, value: object) -> str:
-    """Return an option with a value, such as ``map='exact'``: as it is typed in Python, and in a shell after dashes."""
-    return f"{option.replace('-', '_')}={str(value)!r}"
+    """Return an option with a value, such as ``map='exact'``."""
+    return f"{option}={str(value)!r}"
 
 
 def check_keys(keys: Iterable[str], known: Iterable[str], source: str) -> None:

@@ -287,9 +287,7 @@ def _checked(check: Entry) -> Table:
         Column("worse", cell=under("worse", COUNT)),
         Column("lost", cell=lambda group: percent(_lost(group), 0)),
     )
-    by_partition = groupby(check["groups"], key=itemgetter("partition"))
-    rows = tuple(row for name, every in by_partition for row in rows_of(columns, every, name))
-    return Table(columns, rows, SHOWN_LEVELS, "audit.json")
+    return Table(columns, rows_of(columns, check["groups"], itemgetter("partition")), SHOWN_LEVELS, "audit.json")
 
 
 def _groups(entry: Entry) -> Table:
@@ -309,7 +307,7 @@ def _groups(entry: Entry) -> Table:
         Column("p", cell=under("sigma_p_adjusted", p_text)),
         Column("sigma*", cell=lambda group: under("sigma", SIGNED)(group["other"])),
     )
-    rows = tuple(row for partition, every in levels(entry) for row in rows_of(columns, every, partition))
+    rows = rows_of(columns, (one for _, every in levels(entry) for one in every), itemgetter("partition"))
     return Table(columns, rows, SHOWN_LEVELS, "groups.csv")
 
 

@@ -204,12 +204,8 @@ def _table(entries: list[dict[str, Any]], given: Given) -> Table:
         Column(f"difference, {level(given.alpha)} interval", cell=under("interval", partial(span))),
         Column("adjusted p", cell=under("adjusted_p_value", p_text)),
     )
-    rows = [
-        row
-        for group, rejected in (("rejected", True), ("not rejected", False))
-        for row in rows_of(columns, [one for one in entries[:500] if one["rejected"] == rejected], group)
-    ]
-    return Table(columns, tuple(rows), SHOWN, "subgroups.csv")
+    rows = rows_of(columns, entries[:500], lambda one: "rejected" if one["rejected"] else "not rejected")
+    return Table(columns, rows, SHOWN, "subgroups.csv")
 
 
 def _frame(entries: list[dict[str, Any]]) -> pd.DataFrame:
