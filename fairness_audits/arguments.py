@@ -79,8 +79,7 @@ UNNAMED = "the predictions"
 class Option:
     """An option of an audit: its name in Python, type with conditions, default, and description.
 
-    ``metavar`` is its value in the help of the command. With ``words``, its values are separate arguments, as from a
-    shell pattern, not one list separated by commas.
+    ``metavar`` is its value in the help of the command.
     """
 
     name: str
@@ -88,7 +87,6 @@ class Option:
     default: Any = REQUIRED
     doc: str = ""
     metavar: str | None = None
-    words: bool = False
 
     @property
     def flag(self) -> str:
@@ -249,8 +247,7 @@ class Given:
     values: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        options = self.audit.audited.options  # type: ignore[attr-defined]
-        known = {name: self.values.get(name, one.default) for name, one in options.items()}
+        known = {name: self.values.get(name, one.default) for name, one in self.audited.options.items()}
         object.__setattr__(self, "values", known)
 
     def __getattr__(self, name: str) -> Any:
@@ -259,9 +256,15 @@ class Given:
         except KeyError as error:
             raise AttributeError(name) from error
 
+    @property
+    def audited(self) -> Audited:
+        """Return the options of the public function."""
+        found: Audited = self.audit.audited  # type: ignore[attr-defined]
+        return found
+
     def but(self, **changes: Any) -> Given:
         """Return these options with some changed or added: first files, then the signature in its order."""
-        order = self.audit.audited.order  # type: ignore[attr-defined]
+        order = self.audited.order
         added = {name: value for name, value in changes.items() if name not in self.values}
         values = {**added, **self.values, **changes}
         ranked = sorted(values, key=lambda name: order.index(name) if name in order else -1)
@@ -278,7 +281,7 @@ class Given:
 
     def is_default(self, name: str) -> bool:
         """Return whether an option has its default."""
-        return bool(self.values[name] == self.audit.audited.options[name].default)  # type: ignore[attr-defined]
+        return bool(self.values[name] == self.audited.options[name].default)
 
     def some(self, *names: str) -> dict[str, Any]:
         """Return these options with their values."""
@@ -303,7 +306,7 @@ class Given:
     @property
     def changed(self) -> list[tuple[str, Any]]:
         """Return the stated options that differ from their defaults, without unnamed predictions."""
-        options = self.audit.audited.options  # type: ignore[attr-defined]
+        options = self.audited.options
         plain = {
             name: list(one.default) if isinstance(one.default, tuple) else one.default for name, one in options.items()
         }

@@ -60,9 +60,8 @@ def check_distinct(names: Sequence[str], source: object) -> None:
 
 
 def option_in(text: str) -> str | None:
-    """Return the option that a text names, ``--step-size`` or ``step_size``; None for any other text."""
-    name = text.removeprefix("--").replace("-", "_")
-    return name if name.isidentifier() else None
+    """Return a text that is the name of an option, such as ``step_size``; None for any other text."""
+    return text if text.isidentifier() else None
 
 
 def unlike(name: str, taken: Container[str], note: str) -> str:
@@ -87,8 +86,8 @@ def listed(values: Sequence[object], shown: int = 40) -> str:
 
 
 def advised(option: str, value: object) -> str:
-    """Return an option with a value, such as ``map='exact'``: as it is typed in Python, and in a shell after dashes."""
-    return f"{option.replace('-', '_')}={str(value)!r}"
+    """Return an option with a value, such as ``map='exact'``."""
+    return f"{option}={str(value)!r}"
 
 
 def check_keys(keys: Iterable[str], known: Iterable[str], source: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -107,15 +107,6 @@ ENGINE = (
     ),
 )
 INCLUDE_SENSITIVE = Option("include_sensitive", bool, False, "The sensitive columns are also inputs of the model.")
-SENSITIVE = Option(
-    "sensitive",
-    Sequence[str],
-    (),
-    "For rows: columns with sensitive attributes. Distances are then in the fair metric, in which changes along the "
-    "directions that separate their groups are short. A column has two levels, or A=LEVEL compares one level with the "
-    "rest.",
-    "A,B=LEVEL",
-)
 DIRECTIONS = Option(
     "directions",
     Path | None,
@@ -208,11 +199,6 @@ class Command:
         return {one.name: one for group in self.groups.values() for one in group}
 
     @property
-    def keywords(self) -> Collection[str]:
-        """Return the options that are also keywords in Python."""
-        return set(self.audit.audited.options)  # type: ignore[attr-defined]
-
-    @property
     def texts(self) -> Mapping[str, Any]:
         found: Mapping[str, Any] = texts_of(self.package)["command"]
         return found
@@ -237,13 +223,8 @@ COMMANDS: Mapping[str, Command] = {
         "robustness_bias",
         (
             *(MODEL, *IMAGES, replace(DATA, hint=Path | None, default=None)),
-            *(*ROWS[1:], SENSITIVE, DIRECTIONS, GROUPS, TRUST_PICKLE),
+            *(*ROWS[1:], DIRECTIONS, GROUPS, TRUST_PICKLE),
         ),
     ),
     "subgroups": Command("subgroups", "worst_subgroups", (PREDICTIONS, *CSV)),
 }
-
-
-def page_of(name: str) -> str:
-    """Return the file name of the page of a command's result."""
-    return f"{name.replace('-', '_')}.html"

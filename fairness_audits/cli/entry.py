@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from fairness_audits.arguments import HEAD, REQUIRED, Option, read, similar
-from fairness_audits.cli.commands import COMMANDS, CONFIG, Command, page_of
+from fairness_audits.cli.commands import COMMANDS, CONFIG
 from fairness_audits.cli.options_file import read_options
 from fairness_audits.errors import InvalidInput
 from fairness_audits.files import check_destination
-from fairness_audits.messages import enumerated, listed, missing_package, option_in, shown
+from fairness_audits.messages import enumerated, listed, missing_package, shown
 from fairness_audits.progress import progress_bar
-from fairness_audits.results.result import Result
+from fairness_audits.results.document import STATUS, page_of
 from fairness_audits.version import __version__
 
 BAD_INPUT = 2
@@ -31,7 +31,7 @@ UNEXPECTED = 1
 """Exit status of an unexpected error."""
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as in shells."""
-INPUTS = {"FILE", "FOLDER", "MODEL", "RESULT"}
+INPUTS = {"FILE", "FOLDER", "MODEL"}
 """Placeholders of the options that name what an audit reads."""
 OPTIONS_FILE = "audit.yaml"
 WRITTEN = {"output": True, "json": False, "junit": False, "checkpoint": False}
@@ -119,7 +119,6 @@ def _add(parser: Any, option: Option, files: str) -> None:
         how["metavar"] = option.placeholder
         how["type"] = partial(_argument, option=option)
         how["action"] = "extend" if option.repeats else "store"
-        how |= {"type": str, "nargs": "+"} if option.words else {}
     parser.add_argument(option.flag, **how)
 
 
@@ -143,15 +142,9 @@ def values_of(arguments: Namespace) -> dict[str, Any]:
     return {name: one.checked(values.get(name, one.default)) for name, one in known.items()}
 
 
-def audited(command: Command, values: Mapping[str, Any]) -> Result:
-    """Return the result of a command with these values of its options."""
-    return command.run(values)
-
-
 def _run(arguments: Namespace) -> int:
     """Audit, write the outputs and print the verdict. Return 0, or the status of the outcome with --gate."""
     values = values_of(arguments)
-    from fairness_audits.results.document import STATUS
     from fairness_audits.results.render import deliver
 
     for name, folder in WRITTEN.items():
@@ -167,7 +160,7 @@ def _run(arguments: Namespace) -> int:
         fits.addHandler(RichHandler(console=Console(stderr=True), show_path=False))
         fits.setLevel(logging.INFO)
     with progress_bar(arguments.audit):
-        found = audited(arguments.command, values)
+        found = arguments.command.run(values)
     # Write before printing, so that the files exist even if the reader closes the output early (`| head`).
     written = deliver(found, values["output"], values["json"], values.get("junit"))
     print(found.summary())
@@ -199,14 +192,13 @@ def _read(options: Mapping[str, Option], values: Mapping[str, Any]) -> Iterator[
         for text in () if not given else value if isinstance(value, tuple | list) else (value,):
             # A text may be no possible name of a file.
             with suppress(OSError, ValueError):
-                saved = [f"{text}/audit.json"] if one.metavar == "RESULT" else expanded(str(text))
-                names = (str(text), str(text).rpartition(":")[0], *saved)
+                names = (str(text), str(text).rpartition(":")[0], *expanded(str(text)))
                 yield from (Path(name) for name in names if name and Path(name).exists())
 
 
 def _unrecognized(words: Sequence[str], options: Mapping[str, Option]) -> str:
     """Return the error message for unknown arguments: similar options, and the required options."""
-    names = [name for word in words if word.startswith("--") and (name := option_in(word.partition("=")[0]))]
+    names = [word[2:].partition("=")[0].replace("-", "_") for word in words if word.startswith("--")]
     hints = "".join(similar(name, options, lambda one: options[one].flag) for name in names)
     needed = listed([one.flag for one in options.values() if one.required])
     return f"unrecognized arguments: {' '.join(words)}{hints}. The audit needs {needed}; --help lists all"

@@ -61,11 +61,11 @@ def read_argument(argument: str, values: Any, expected: str = "to have one value
     if isinstance(table, pd.DataFrame) and any(isinstance(kind, pd.SparseDtype) for kind in table.dtypes):
         _check_size(argument, table.shape)
     if isinstance(table, pd.Series):
-        return Argument(argument, (_plain(argument, table),), table.shape, labels)
+        return Argument(argument, (_plain(table),), table.shape, labels)
     if framed:
         check_distinct([str(name) for name in table.columns], argument)
     names = table.columns.tolist() if framed else [None] * table.shape[1]
-    columns = [_plain(argument, table.iloc[:, place]).rename(name) for place, name in enumerate(names)]
+    columns = [_plain(table.iloc[:, place]).rename(name) for place, name in enumerate(names)]
     return Argument(argument, tuple(columns), table.shape, labels, table.columns if framed else None)
 
 
@@ -195,7 +195,7 @@ def _of_array(array: Any) -> PandasTable:
     return pd.DataFrame(plain) if np.ndim(plain) == 2 or plain.dtype.names else pd.Series(plain)
 
 
-def _plain(argument: str, column: pd.Series) -> pd.Series:
+def _plain(column: pd.Series) -> pd.Series:
     """Return a dense column in native byte order."""
     if isinstance(column.dtype, pd.SparseDtype):
         return column.astype(column.dtype.subtype)

@@ -76,7 +76,7 @@ class Columns:
 
     def name_in(self, given: Given, **others: Any) -> Given:
         """Return the options of an audit with the names of these columns, and with ``others``, such as files."""
-        own = given.audit.audited  # type: ignore[attr-defined]
+        own = given.audited
         several = {name: self.several(argument) for argument, name in own.several.items()}
         return given.but(**others, **several, **{name: self.one(argument) for argument, name in own.one.items()})
 

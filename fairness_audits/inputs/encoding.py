@@ -13,6 +13,7 @@ from fairness_audits.inputs.table import FILL, Attribute, Rows, Source, check_co
 from fairness_audits.messages import apart
 from fairness_audits.tables.levels import level_name, place_of
 from fairness_audits.tables.rows import Values
+from fairness_audits.tables.typed import numbers_as_text
 from fairness_audits.values import Array
 
 MOST_LEVELS = 100
@@ -95,7 +96,9 @@ def encoding_of(source: Source, columns: Sequence[str], texts: bool, codes: Coll
     Raises InvalidInput for a category with more than 100 levels.
     """
     levels = {
-        name: _levels(source, name) for name in columns if name in codes or (texts and is_category(source.table[name]))
+        name: levels_of(source, source.table[name])
+        for name in columns
+        if name in codes or (texts and is_category(source.table[name]))
     }
     names: list[str] = []
     groups = []
@@ -116,16 +119,21 @@ def is_category(column: pd.Series) -> bool:
     return isinstance(column.dtype, pd.CategoricalDtype) or getattr(column.dtype, "kind", "O") in "OUS"
 
 
-def _levels(source: Source, name: str) -> pd.Series:
-    """Return the levels of a category that occur, in order and in the column's own type."""
-    column = source.table[name]
-    known = column.dropna()
+def levels_of(source: Source, column: pd.Series) -> pd.Series:
+    """Return the levels of a category that occur, in order and in the column's own type.
+
+    Raises InvalidInput for a category with more than 100 levels.
+    """
+    name, known = str(column.name), column.dropna()
     levels = sorted(Values.of(source, name, "feature", known.astype(object)).distinct, key=place_of)
     if len(levels) > MOST_LEVELS:
         problem = (
             f"{source.name}: column {name!r} has {len(levels)} different values, expected at most {MOST_LEVELS} in a "
             "category"
         )
-        remedy = "If it is a name or an identifier, leave it out of the features; otherwise merge some of its values"
-        raise InvalidInput(problem, source=source.name, column=name, remedy=remedy)
+        other = (
+            "if its texts are numbers, convert them" if numbers_as_text(known) else "otherwise merge some of its values"
+        )
+        remedy = f"If it is a name or an identifier, leave it out of the features; {other}"
+        raise InvalidInput(problem, source=source.name, option="drop", column=name, remedy=remedy)
     return pd.Series(levels, dtype=column.dtype)

@@ -25,7 +25,7 @@ from fairness_audits.inputs.known import categories, input_names, pandas_categor
 from fairness_audits.inputs.model_files import Computing, Onnx, opened
 from fairness_audits.inputs.native import taken
 from fairness_audits.inputs.state import lent, plain_torch
-from fairness_audits.messages import SHOWN, check_columns, listed, option_in
+from fairness_audits.messages import SHOWN, check_columns, listed
 from fairness_audits.tables.levels import in_order, level_name
 from fairness_audits.values import Array
 
@@ -95,6 +95,8 @@ HALF = 0.5
 BLOCK_ROWS = 8192
 """Largest number of rows in one call of a model, unless the user states a smaller one."""
 GPU_BLOCK_ROWS = 1 << 20
+WANTED = "a torch network, a fitted scikit-learn model or a function of x"
+"""The models that an audit takes."""
 
 
 def in_calls(function: Callable[[Any], Any], most: int, rows: Any) -> Any:
@@ -125,7 +127,7 @@ def in_calls(function: Callable[[Any], Any], most: int, rows: Any) -> Any:
 
 @contextmanager
 def load_model(
-    model: Any, trust_pickle: bool, computing: Computing, option: str = "model", wanted: str = "a model"
+    model: Any, trust_pickle: bool, computing: Computing, option: str = "model", wanted: str = WANTED
 ) -> Iterator[Model]:
     """Lend a model: the text of ``option``, which names a model (see TAKES), or an object.
 
@@ -141,13 +143,13 @@ def load_model(
         loaded, origin, name = model, f"{type(model).__name__} of this program", type(model).__name__
         if inspect.isclass(model):
             problem = f"expected {wanted}, found the class {model.__name__} instead of an object"
-            raise InvalidInput(problem, option=option_in(option), remedy="Pass a fitted object of this class")
+            raise InvalidInput(problem, option=option, remedy="Pass a fitted object of this class")
     with plain_torch(), lent(loaded):
         made = _model(loaded, origin, file, name, computing)
         if not callable(made.evaluate):
             place = f"{option} {model}: " if file else ""
             problem = f"{place}expected {wanted}, found an object of type {type(loaded).__name__}"
-            raise InvalidInput(problem, source=file, option=option_in(option))
+            raise InvalidInput(problem, source=file, option=option)
         on_gpu = made.kind == "network" and computing.device.type == "cuda"
         most = computing.batch_rows or (GPU_BLOCK_ROWS if on_gpu else BLOCK_ROWS)
         yield replace(

@@ -21,7 +21,7 @@ import numpy as np
 
 from fairness_audits.arguments import TAKES
 from fairness_audits.errors import InvalidInput
-from fairness_audits.messages import listed, nearest, not_installed, option_in, reason
+from fairness_audits.messages import listed, nearest, not_installed, reason
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
@@ -281,12 +281,12 @@ def opened(model: str, trust_pickle: bool, computing: Computing, option: str) ->
     found = FILE.fullmatch(model)
     if found is None:
         if ":" not in model:
-            raise InvalidInput(f"expected {option} to be {TAKES}; found {model!r}", option=option_in(option))
+            raise InvalidInput(f"expected {option} to be {TAKES}; found {model!r}", option=option)
         return _imported(model, option)
     file = Path(found["file"] or found["onnx"])
     if not file.is_file():
         problem = f"there is no file {file}"
-        raise InvalidInput(problem, source=file, option=option_in(option), remedy=f"{option} takes {TAKES}")
+        raise InvalidInput(problem, source=file, option=option, remedy=f"{option} takes {TAKES}")
     if found["onnx"]:
         return Onnx(file, found["output"]), "ONNX program", file
     return *LOADERS[file.suffix](file, trust_pickle, computing), file
@@ -302,7 +302,7 @@ def _imported(model: str, option: str) -> tuple[Any, str, Path | None]:
         return found(), f"what {name}() of {where} returns", file
     except Exception as error:
         problem = f"{option} {model}: {name}() failed with {reason(error)}"
-        raise InvalidInput(problem, source=where, option=option_in(option)) from error
+        raise InvalidInput(problem, source=where, option=option) from error
 
 
 def _is_factory(found: Any) -> bool:
@@ -331,13 +331,11 @@ def named_object(option: str, text: str) -> tuple[Any, str, Path | None]:
             module = importlib.import_module(where)
     except Exception as error:
         problem = f"{option} {text}: importing {where!r} failed with {reason(error)}"
-        raise InvalidInput(problem, source=where, option=option_in(option)) from error
+        raise InvalidInput(problem, source=where, option=option) from error
     if not hasattr(module, name):
         public = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
         problem = f"{option} {text}: {where!r} has no {name!r}"
-        raise InvalidInput(
-            problem, source=where, option=option_in(option), remedy=f"It has: {', '.join(public) or 'nothing'}"
-        )
+        raise InvalidInput(problem, source=where, option=option, remedy=f"It has: {', '.join(public) or 'nothing'}")
     return getattr(module, name), name, file
 
 

@@ -60,7 +60,7 @@ class Native:
         column = self.given[name]
         kept = all(one is other for one, other in zip(found, own.astype(object).tolist(), strict=True))
         known = pd.Series(found, dtype=None if kept else object).infer_objects()
-        return column if kept else known.take(levels.get_indexer(_keys(self.working[name]))).set_axis(column.index)
+        return column if kept else known.take(levels.get_indexer(keys_of(self.working[name]))).set_axis(column.index)
 
     def restored(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Convert rows (m, d) of the audit to the caller's types; names of the columns and the index stay.
@@ -83,7 +83,7 @@ class Native:
         if _is_number(dtype) and _is_number(values.dtype):
             return _cast(values, dtype)
         levels, own = self._levels[name]
-        code = levels.get_indexer(_keys(values))
+        code = levels.get_indexer(keys_of(values))
         found = own.take(code).set_axis(values.index)
         return found if (code >= 0).all() else found.astype(object).where(code >= 0, values.astype(object))
 
@@ -92,7 +92,7 @@ class Native:
         """Return the distinct values of each column, in the audit's form and in the caller's."""
         found = {}
         for name in self.working:
-            keys = _keys(self.working[name])
+            keys = keys_of(self.working[name])
             first = ~keys.duplicated()
             found[name] = keys[first], self.given[name][first].reset_index(drop=True)
         return found
@@ -178,7 +178,7 @@ def _same(one: Any, other: Any) -> bool:
     return bool(pd.isna(one) and pd.isna(other)) or bool(one == other)
 
 
-def _keys(values: pd.Series) -> pd.Index:
+def keys_of(values: pd.Series) -> pd.Index:
     """Return lookup keys for values, with one key for everything that is missing."""
     return pd.Index(values.astype(object).where(values.notna(), np.nan).tolist(), dtype=object)
 

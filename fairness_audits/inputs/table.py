@@ -14,7 +14,7 @@ import pandas as pd
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.native import Handed, Native
-from fairness_audits.messages import SHOWN, check_columns, listed, option_in
+from fairness_audits.messages import SHOWN, check_columns, listed
 from fairness_audits.seeds import generators
 from fairness_audits.tables.duckdb_engine import DuckTable, opened
 from fairness_audits.tables.levels import first_row, in_order, level_name, unfit, where
@@ -246,7 +246,7 @@ def feature_names(
         check_columns(table, names, named_by, path)
     if label in apart:
         problem = f"column {label!r} is both label and {option}"
-        raise InvalidInput(problem, option=option_in(option), column=label, remedy="Drop one of them")
+        raise InvalidInput(problem, option=option, column=label, remedy="Drop one of them")
     if not features:
         left_out = {*labels, *drop, *(() if included else apart)}
         every = tuple(name for name in table.columns if name not in left_out)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 QUESTIONS = ("The question", "The data", "What was found", "How certain it is", "What it does not show")
 Outcome: TypeAlias = Literal["rejected", "not rejected", "inconclusive"]
 STATUS: Mapping[Outcome, int] = {"not rejected": 0, "rejected": 3, "inconclusive": 4}
-"""Exit status of each outcome under --gate."""
+"""Exit status of each outcome, if a command has ``gate``."""
 
 
 @dataclass(frozen=True)
@@ -64,19 +64,6 @@ class Brief:
         return tuple(zip(QUESTIONS, (self.question, self.people, self.found, self.sure, self.limits), strict=True))
 
 
-INDEPENDENT_ROWS = (
-    "Check that the model was not trained on these rows, and that each row is a different person. The audit assumes "
-    "both and cannot check them."
-)
-"""What the reader of a :class:`Brief` must check in rows of people."""
-
-
-def certainty(verdict: Verdict, rejected: str, not_rejected: str) -> str:
-    """Return how sure a verdict is: one of two sentences, or why the audit cannot tell."""
-    sentences = {"rejected": rejected, "not rejected": not_rejected}
-    return sentences.get(verdict.outcome) or f"The audit cannot tell. {verdict.reason}"
-
-
 @dataclass(frozen=True)
 class Facts:
     """Named texts, one per line."""
@@ -115,6 +102,11 @@ class Figure:
 def can_draw() -> bool:
     """Return whether Matplotlib is installed."""
     return find_spec("matplotlib") is not None
+
+
+def page_of(audit: str) -> str:
+    """Return the file name of the page of an audit, by the name of its command."""
+    return f"{audit.replace('-', '_')}.html"
 
 
 Part: TypeAlias = Facts | Text | Table | Figure
@@ -170,4 +162,4 @@ class Document:
         }
         tables = {name: f"{name}.csv" for name in self.tables}
         options = {} if self.settings is None else {"options": "audit.yaml"}
-        return {"result": "audit.json", "page": f"{self.audit.replace('-', '_')}.html", **options, **tables, **drawn}
+        return {"result": "audit.json", "page": page_of(self.audit), **options, **tables, **drawn}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -51,9 +52,15 @@ class Row:
     decimals: int | None = None
 
 
-def rows_of(columns: Sequence[Column], entries: Iterable[Any], group: str = "") -> tuple[Row, ...]:
-    """Return a row for each entry, with one cell from each column."""
-    return tuple(Row(tuple(column.cell(entry) for column in columns), group) for entry in entries)
+def rows_of(
+    columns: Sequence[Column], entries: Iterable[Any], group: Callable[[Any], str] = lambda _: ""
+) -> tuple[Row, ...]:
+    """Return a row for each entry, with one cell from each column. Rows of one ``group`` are together."""
+    found: dict[str, list[Row]] = {}
+    for entry in entries:
+        row = Row(tuple(column.cell(entry) for column in columns), group(entry))
+        found.setdefault(row.group, []).append(row)
+    return tuple(chain.from_iterable(found.values()))
 
 
 def under(key: str, text: Callable[[Any], str] = str) -> Callable[[Mapping[str, Any]], str]:

@@ -185,7 +185,8 @@ class DuckTable(Table):
         if isinstance(source, str | Path | Sequence):
             self._files = local_files(source)
             self.name = self._files.name
-            if self._files.kind == "csv":
+            self.is_csv = self._files.kind == "csv"
+            if self.is_csv:
                 found = layout(self._files, separator)
                 named, self.separator, self.spaced = found.names, found.separator, found.spaced
                 if self.spaced:
@@ -193,6 +194,7 @@ class DuckTable(Table):
             else:
                 headers = parquet_headers(self._files)
                 named = headers[self._files.paths[0]]
+                self._half = half_in_parquet(self._files)
                 if len(headers) > 1:
                     self._headers = {path: {name.lower() for name in names} for path, names in headers.items()}
             self._header = unique_names(named)
@@ -209,8 +211,6 @@ class DuckTable(Table):
             as_text = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in texts)
             replaced = f" REPLACE ({as_text})" if texts else ""
             connection.execute(f"CREATE TEMP VIEW {FRAME} AS SELECT *{replaced} FROM {UNTYPED}")
-        if self._files is not None and self._files.kind == "parquet":
-            self._half = half_in_parquet(self._files)
         source = self._opened(self._source())
         known, kinds = source.columns, list(map(str, source.types))
         kinds = [other.get(own, kind) for own, kind in zip(known, kinds, strict=True)]
@@ -235,11 +235,6 @@ class DuckTable(Table):
             if self.decimal_commas:
                 self._relation = self._opened(self._rows())
                 self.notes["decimal_commas"] = {"columns": listed(self.decimal_commas, SHOWN)}
-
-    @property
-    def is_csv(self) -> bool:
-        """Return whether the source is CSV files."""
-        return self._files is not None and self._files.kind == "csv"
 
     def precision(self, column: str) -> np.dtype:
         kind = self._kinds.get(column, "VARCHAR")

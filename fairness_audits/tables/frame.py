@@ -39,12 +39,14 @@ class Table:
     """Rows of a lazy frame. Every method raises InvalidInput if a file cannot be read.
 
     ``derived`` holds the derived columns, which are not among the ``columns``. ``notes`` on how the rows were read have
-    the quantities of each caveat by its name. ``_own`` holds the name of each column in the frame, ``_texts`` the
-    columns of text, ``_half`` those of half precision.
+    the quantities of each caveat by its name. ``is_csv`` tells whether the rows come from CSV files, whose numbers are
+    texts. ``_own`` holds the name of each column in the frame, ``_texts`` the columns of text, ``_half`` those of half
+    precision.
     """
 
     name: str
     columns: tuple[str, ...]
+    is_csv: bool = False
     _own: Mapping[str, str]
     _texts: frozenset[str]
     _half: frozenset[str] = frozenset()

@@ -197,7 +197,7 @@ def separated_by(sample: str, path: str) -> str:
     if len(possible) > 1:
         names = [name for name, mark in SEPARATORS.items() if mark in possible]
         problem = f"the separator of {path} can be any of {listed(names)}"
-        raise InvalidInput(problem, source=path, option="separator", remedy="Name it with --separator")
+        raise InvalidInput(problem, source=path, option="separator", remedy="Name it (separator)")
     if possible:
         return possible[0]
     first = {mark: found[0] for mark, found in widths.items() if found}

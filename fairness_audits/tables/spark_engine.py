@@ -149,7 +149,6 @@ class SparkTable(Table):
 
         super().__init__()
         self._session, self._missing = session, missing_texts(missing)
-        self._is_csv = False
         self._from_files = isinstance(source, str | Path | list | tuple)
         self.name = "the data frame"
         if self._from_files:
@@ -187,7 +186,7 @@ class SparkTable(Table):
     def _stored(self) -> DataFrame:
         """Return the rows with NULL for the missing texts of CSV files."""
         cells, missing = {own: name(column) for column, own in self._own.items()}, ", ".join(map(text, self._missing))
-        if self._is_csv:
+        if self.is_csv:
             cells = {own: f"CASE WHEN {cell} IN ({missing}) THEN NULL ELSE {cell} END" for own, cell in cells.items()}
         if self._from_files:
             cells |= PLACE
@@ -238,7 +237,7 @@ class SparkTable(Table):
                 )
                 raise InvalidInput(problem, source=self.name, column=repeated[0]["name"], remedy="Rename them")
             plain, self.notes["repeated_names"] = plain.toDF(*own), repeated
-        self._is_csv = True
+        self.is_csv = True
         return plain
 
     def _done(self, work: Callable[[], Result]) -> Result:

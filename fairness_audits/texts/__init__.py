@@ -1,5 +1,6 @@
 """All sentences of an audit, in one file ``NAME.yaml`` for each: Jinja templates of the audit's facts.
 
+    name: subgroups                                                        # the command's
     title: Search for the worst subgroup
     headlines: {rejected: UNEQUAL, not rejected: NOT REJECTED}
     sentence: The {{ rate }} of {{ different | n }} subgroups differs.      # the verdict's
@@ -21,7 +22,7 @@ spaces become one space. A fact that a template lacks is an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -31,11 +32,11 @@ from jinja2 import Environment, StrictUndefined, Template
 from fairness_audits.arguments import Given
 from fairness_audits.messages import SHOWN, listed
 from fairness_audits.results import formats
-from fairness_audits.results.document import Brief, Caveat, Facts, Outcome, Section, Verdict
+from fairness_audits.results.result import Brief, Caveat, Facts, Outcome, Result, Section, Verdict
 
 INCONCLUSIVE = "INCONCLUSIVE"
 ENVIRONMENT = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-FORMATS = "decimal factor percent level p_text size span as_typed plural sentence signed"
+FORMATS = "decimal factor percent level p_text size span as_typed sentence signed"
 ENVIRONMENT.filters |= {name: getattr(formats, name) for name in FORMATS.split()}
 ENVIRONMENT.filters |= {
     "n": "{:,}".format,
@@ -113,6 +114,26 @@ def _caveats(name: str, one: Mapping[str, str], facts: Mapping[str, Any]) -> Ite
         known = {**facts, **entry}
         if holds(one.get("when", "true"), known):
             yield Caveat(name, rendered(one["text"], known))
+
+
+def result(
+    audit: str, said: Mapping[str, Any], concluded: Verdict, given: Given, *, sections: Iterable[Section], **parts: Any
+) -> Result:
+    """Return the result of an audit: its verdict and the ``parts`` without texts, and the texts of the facts ``said``.
+
+    The section on what was tested, if the audit has one, precedes the other ``sections``.
+    """
+    texts = texts_of(audit)
+    return Result(
+        audit=texts["name"],
+        title=texts["title"],
+        verdict=concluded,
+        brief=brief(audit, said, concluded),
+        caveats=tuple(caveats(audit, said)),
+        sections=(*([tested(audit, said, given)] if "tested" in texts else ()), *sections),
+        settings=given,
+        **parts,
+    )
 
 
 def verdict(

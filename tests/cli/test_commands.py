@@ -17,8 +17,7 @@ import pytest
 
 import fairness_audits as fa
 from fairness_audits.arguments import ROLES, counterpart
-from fairness_audits.cli import entry
-from fairness_audits.cli.commands import COMMANDS
+from fairness_audits.cli.commands import COMMANDS, Command
 from fairness_audits.cli.entry import parser
 from fairness_audits.cli.options_file import read_options
 from fairness_audits.files import check_destination, folder_written
@@ -158,7 +157,7 @@ def fail(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(*given: object) -> None:
         raise FAILURES[kind]
 
-    monkeypatch.setattr(entry, "audited", failing)
+    monkeypatch.setattr(Command, "run", failing)
 
 
 def test_every_level_has_a_help() -> None:

@@ -101,10 +101,10 @@ def test_all_forms_are_the_same_network_in_double_precision_and_evaluation_mode(
 def test_a_file_called_like_a_library_is_itself_and_finds_its_neighbour(folder: Path) -> None:
     Path("numpy.py").write_text("from beside_it import number\nclass Box:\n    content = number\n")
     Path("beside_it.py").write_text("number = 7\n")
-    box, *where = named_object("--metric", "numpy.py:Box")
+    box, *where = named_object("metric", "numpy.py:Box")
     assert (box().content, *where) == (7, "Box", Path("numpy.py"))
     assert sys.modules["numpy"] is np
-    assert named_object("--model", "beside_it:number") == (7, "number", None)
+    assert named_object("model", "beside_it:number") == (7, "number", None)
 
 
 LOGITS = torch.randn(200, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * 3
@@ -245,7 +245,7 @@ def labels(values: list[Any]) -> Source:
 
 def named(source: Source, apart: tuple[str, ...] = ("sex", "race"), included: bool = False, **given: Any) -> Any:
     chosen = {"features": (), "drop": (), **given}
-    return feature_names(source, chosen["features"], chosen["drop"], "y", apart, "--sensitive", included)
+    return feature_names(source, chosen["features"], chosen["drop"], "y", apart, "sensitive", included)
 
 
 def test_features_are_all_columns_without_another_part_or_those_named_be_they_sensitive() -> None:

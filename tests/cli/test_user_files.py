@@ -97,7 +97,7 @@ def test_a_model_may_lie_in_a_file_of_any_name(here: Path, name: str, monkeypatc
     monkeypatch.setattr(sys, "path", [*sys.path])
     (here / f"{name}.py").write_text(MODEL)
     for path in (f"{name}.py", f"./{name}.py", str(here / f"{name}.py")):
-        found, _, file = named_object("--predict", f"{path}:predict")
+        found, _, file = named_object("predict", f"{path}:predict")
         assert file == Path(path)
         assert found({"a": 1}) is True
     assert importlib.import_module("fairness_audits.seeds").__file__ == str(ROOT / "fairness_audits" / "seeds.py")

@@ -23,7 +23,7 @@ def computed() -> Iterator[tuple[str, ...]]:
     for name, command in COMMANDS.items():
         for one in command.options.values():
             default = "" if one.required else repr(one.default)
-            keyword = one.name if one.name in command.keywords else ""
+            keyword = one.name if one.name in command.audit.audited.options else ""  # type: ignore[attr-defined]
             yield name, one.flag, default, str(one.required), keyword, described(one.hint), one.doc
 
 

@@ -59,7 +59,7 @@ def compare(
         Read both versions as scores: the decision is 1 if the score is at least this.
     metric : str or list of str
         Rates (tpr, fpr, precision, accuracy, selection_rate, ...), auc, or means of scores and errors.
-    alpha : float, default 0.05
+    alpha : float in (0, 1), default 0.05
         Level of the test.
     seed : int, default 0
         Random seed of the permutations.

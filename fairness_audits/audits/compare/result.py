@@ -13,6 +13,7 @@ from fairness_audits.arguments import Given
 from fairness_audits.audits.compare.no_worse import Combined, of_gap, of_group, of_means, of_samples
 from fairness_audits.audits.inference import Ends, adjusted_p, least_draws
 from fairness_audits.audits.permutation.core import permutation_test
+from fairness_audits.audits.permutation.equivalence import CONCLUSIONS
 from fairness_audits.audits.permutation.metrics import WITHOUT_LABEL, Auc, Mean, Rate, better, metric_named
 from fairness_audits.audits.permutation.outcomes import Predictions
 from fairness_audits.audits.permutation.paired import change, values
@@ -36,8 +37,6 @@ from fairness_audits.tables.rows import Values, grouped, labelled, outcomes
 from fairness_audits.values import Array
 
 SHOWN, LEAST, NAMED = 40, 20, 3
-SAID = {"shown": "shown", "not shown": "not shown", "exceeded": "refuted"}
-"""The conclusions about the claim that a group or a gap is not worse, in words."""
 SELECTED = {"precision": 1, "npv": 0}
 """Rates of the rows with this decision: each version has its own rows."""
 NORMAL = ("auc", *SELECTED)
@@ -74,7 +73,7 @@ class Job:
 
 
 def from_files(given: Given) -> Result:
-    """Return the comparison of the rows in files. Raises ValueError for every error that the user can correct."""
+    """Return the comparison of the rows in files. Raises InvalidInput for everything that the user can correct."""
     with opened(given.predictions, "duckdb", **given.some("missing", "separator")) as table:
         return audited(given, table)
 
@@ -95,7 +94,7 @@ def audited(given: Given, table: tables.Table) -> Result:
     ]
     facts = {"rows": table.size(), "versions_compared": list(given.versions), "results": results}
     said = _said(facts, given, table.notes)
-    outcomes = {name.replace(" ", "_"): said[name.replace(" ", "_")] for name in SAID}
+    outcomes = {name.replace(" ", "_"): said[name.replace(" ", "_")] for name in CONCLUSIONS}
     own = {"tests": said["tested"], "changed": len(said["changed"])}
     if given.no_worse_than is not None:
         own |= outcomes
@@ -103,17 +102,15 @@ def audited(given: Given, table: tables.Table) -> Result:
     else:
         rejected = bool(said["changed"]) if said["tested"] else None
     verdict = texts.verdict("compare", said, rejected, own)
-    return Result(
-        audit="compare",
-        title=texts.texts_of("compare")["title"],
+    return texts.result(
+        "compare",
+        said,
+        verdict,
+        given,
         subject=given.predictions,
-        verdict=verdict,
-        brief=texts.brief("compare", said, verdict),
-        caveats=tuple(texts.caveats("compare", said)),
-        sections=tuple(_sections(results, given, said)),
+        sections=_sections(results, given, said),
         facts=facts,
         tables={"changes": _frame(gaps_first(results))},
-        settings=given,
     )
 
 
@@ -122,14 +119,14 @@ def _said(facts: Mapping[str, Any], given: Given, notes: Mapping[str, Any]) -> d
     results = facts["results"]
     known = [one for one in results if one["p_value"] is not None]
     bounded = [one for one in gaps_first(results) if one["worse"] is not None]
-    outcomes = {outcome: [one for one in bounded if one["worse"]["outcome"] == outcome] for outcome in SAID}
+    outcomes = {outcome: [one for one in bounded if one["worse"]["outcome"] == outcome] for outcome in CONCLUSIONS}
     neutral = {one["metric"]: one["title"] for one in results if better(one["metric"]) is None}
     found: dict[str, Any] = {
         **given.values,
         **facts,
         **{outcome.replace(" ", "_"): len(entries) for outcome, entries in outcomes.items()},
         "bounded": len(bounded),
-        "bounds": sorted(bounded, key=lambda one: (-list(SAID).index(one["worse"]["outcome"]), not one["gap"])),
+        "bounds": sorted(bounded, key=lambda one: (list(CONCLUSIONS).index(one["worse"]["outcome"]), not one["gap"])),
         "tested": len(known),
         "changed": sorted(
             (one for one in known if one["rejected"]), key=lambda one: (not one["gap"], one["adjusted_p_value"])
@@ -368,12 +365,9 @@ def _bounds(results: Sequence[Mapping[str, Any]], given: Given) -> Table:
         Column("at least (adjusted)", cell=of_worse("at_least")),
         Column("n", cell=under("n", "{:,}".format)),
     )
-    rows = [
-        row
-        for outcome, said in reversed(SAID.items())
-        for row in rows_of(columns, [one for one in results if one["worse"]["outcome"] == outcome], said)
-    ]
-    return Table(columns, tuple(rows), SHOWN, "changes.csv")
+    ordered = sorted(results, key=lambda one: list(CONCLUSIONS).index(one["worse"]["outcome"]))
+    rows = rows_of(columns, ordered, lambda one: CONCLUSIONS[one["worse"]["outcome"]])
+    return Table(columns, rows, SHOWN, "changes.csv")
 
 
 def _table(results: Sequence[Mapping[str, Any]], given: Given) -> Table:
@@ -387,13 +381,8 @@ def _table(results: Sequence[Mapping[str, Any]], given: Given) -> Table:
         Column("n", cell=under("n", "{:,}".format)),
         Column("adjusted p", cell=under("adjusted_p_value", p_text)),
     )
-    titles = dict.fromkeys(f"{one['title']}, {one['grouping']}" for one in results)
-    rows = [
-        row
-        for title in titles
-        for row in rows_of(columns, [one for one in results if f"{one['title']}, {one['grouping']}" == title], title)
-    ]
-    return Table(columns, tuple(rows), SHOWN, "changes.csv")
+    rows = rows_of(columns, results, lambda one: f"{one['title']}, {one['grouping']}")
+    return Table(columns, rows, SHOWN, "changes.csv")
 
 
 def _frame(results: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

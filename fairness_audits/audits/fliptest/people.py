@@ -10,17 +10,15 @@ import pandas as pd
 from fairness_audits.arguments import Given
 from fairness_audits.audits.fliptest.space import MISSING, Input, Space
 from fairness_audits.errors import InvalidInput
+from fairness_audits.inputs.encoding import levels_of
 from fairness_audits.inputs.table import Source, drawn, feature_names, numeric, two_classes, units
 from fairness_audits.messages import SHOWN, check_columns, listed
-from fairness_audits.tables.levels import in_order, level_name, matching_level, place_of
+from fairness_audits.tables.levels import in_order, level_name, matching_level
 from fairness_audits.tables.rows import Values, grouped
-from fairness_audits.tables.typed import numbers_as_text
 from fairness_audits.values import Array
 
 LEAST_ROWS = 20
 """Fewest rows in a group. Smaller groups are not a distribution to map to."""
-MOST_LEVELS = 100
-"""Largest number of levels in a category. A text column with more levels is a name or an identifier."""
 
 
 @dataclass(frozen=True)
@@ -192,24 +190,9 @@ def space_of(groups: Groups, standardize: Literal["continuous", "none"], codes: 
     inputs = []
     for name in frame.columns:
         if name in categories:
-            known = frame[name].dropna()
-            levels = sorted(Values.of(source, name, "feature", known).distinct, key=place_of)
-            levels += [np.nan] * (len(known) < len(frame))
-            if len(levels) > MOST_LEVELS:
-                other = (
-                    "if its texts are numbers, convert them"
-                    if numbers_as_text(known)
-                    else ("otherwise merge some of its values")
-                )
-                raise InvalidInput(
-                    f"{path}: column {name!r} has {len(levels)} different values, expected at most {MOST_LEVELS} in a "
-                    "category",
-                    source=path,
-                    option="drop",
-                    column=name,
-                    remedy=f"If it is a name or an identifier, leave it out of the features; {other}",
-                )
-            inputs.append(Input(name, levels=pd.Series(levels, dtype=frame[name].dtype)))
+            missing = [np.nan] * bool(frame[name].isna().any())
+            levels = pd.Series([*levels_of(source, frame[name]), *missing], dtype=frame[name].dtype)
+            inputs.append(Input(name, levels=levels))
             continue
         j = numbers.index(name)
         own = values[~np.isnan(values[:, j]), j]

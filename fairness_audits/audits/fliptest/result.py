@@ -124,18 +124,16 @@ def audited(
     own = {"healthy_map": first_found["map"]["healthy"]}
     verdict = texts.verdict("fliptest", said, beyond, own, "beyond_noise")
     tables = {"flipsets": flipsets(sides), "transparency": transparency(facts["results"]), "people": everybody(sides)}
-    return Result(
-        audit="fliptest",
-        title=texts.texts_of("fliptest")["title"],
+    return texts.result(
+        "fliptest",
+        said,
+        verdict,
+        given,
         subject=f"{model.name} on {source.name}",
-        verdict=verdict,
-        brief=texts.brief("fliptest", said, verdict),
-        caveats=tuple(texts.caveats("fliptest", said)),
-        sections=(texts.tested("fliptest", said, given), *_sections(sides, facts["results"], given)),
+        sections=_sections(sides, facts["results"], given),
         facts=facts,
         tables=tables,
         libraries=("numpy", "torch") if model.kind in TORCH else ("numpy",),
-        settings=given,
     )
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from fairness_audits.inputs.native import keys_of
 from fairness_audits.messages import unlike
 from fairness_audits.transport.plan import levels_in_shares
 from fairness_audits.values import Array
@@ -65,7 +66,7 @@ class Input:
         if self.levels is None:
             z = (values.to_numpy(dtype=np.float64, na_value=np.nan)[:, None] - self.shift) / self.scale
             return np.where(np.isnan(z), self.fill, z)
-        code = _index(self.levels).get_indexer(_index(values))[:, None]
+        code = keys_of(self.levels).get_indexer(keys_of(values))[:, None]
         return (code == np.arange(len(self.levels)) if self.indicators else code).astype(np.float64)
 
     def decoded(self, block: Array) -> pd.Series:
@@ -184,8 +185,3 @@ class Space:
     def _blocks(self, points: Array) -> list[tuple[Input, Array]]:
         ends = np.cumsum([len(one.labels) for one in self.inputs])[:-1]
         return list(zip(self.inputs, np.split(points, ends, axis=1), strict=True))
-
-
-def _index(values: pd.Series) -> pd.Index:
-    """Return lookup keys for values, with one key for everything that is missing."""
-    return pd.Index(values.astype(object).where(values.notna(), np.nan).tolist(), dtype=object)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fairness_audits.arguments import Given, audit
+from fairness_audits.arguments import Given, OutputKind, audit
 from fairness_audits.validation import Count, Positive, Share, Size, at_least
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def loss_ratio(
     points: Annotated[int, at_least(2)] | None = None,
     seed: Size = 0,
     classes: Sequence[str] | None = None,
-    output_kind: Literal["auto", "logits", "log-probabilities", "probability"] = "auto",
+    output_kind: OutputKind = "auto",
     device: str = "auto",
     batch_rows: Count | None = None,
     dtype: Literal["float64", "float32"] = "float64",
@@ -151,7 +151,7 @@ def loss_ratio(
     >>> loss_ratio(lambda x: x @ weight, X, y, directions=[1, 0], steps=200).outcome
     'rejected'
     """
-    from fairness_audits.audits.loss_ratio.result import WANTED, audited, check_metric
+    from fairness_audits.audits.loss_ratio.result import audited, check_metric
     from fairness_audits.inputs.columns import Columns
     from fairness_audits.inputs.model import load_model
     from fairness_audits.inputs.model_files import Computing
@@ -160,6 +160,6 @@ def loss_ratio(
     columns = Columns({"y": y}, several={"sensitive": sensitive}, X=X)
     given = columns.name_in(Given(loss_ratio, locals()), data="X", features=columns.several("X"))
     others = None if reference is None else Columns({}, {}, X=reference).source("reference")
-    with load_model(model, False, Computing.of(given), wanted=WANTED) as loaded:
+    with load_model(model, False, Computing.of(given)) as loaded:
         rows = columns.source("X")
         return audited(given, rows, loaded, directions=columns.directions(directions), reference=others)

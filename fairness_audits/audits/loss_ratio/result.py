@@ -51,7 +51,6 @@ STATISTICS = {
     **{name: name for name in ("wrong_before", "wrong_after")},
 }
 """The arrays of a test by their names in the JSON, which are the paper's names if it has one."""
-WANTED = "a torch network, a fitted scikit-learn model or a function of x"
 
 
 def from_files(given: Given) -> Result:
@@ -60,7 +59,7 @@ def from_files(given: Given) -> Result:
     read = given.some("text", "missing", "separator")
     source = Source.read(given.data, **read)
     reference = None if given.reference is None else Source.read(given.reference, **read)
-    with load_model(given.model, given.trust_pickle, Computing.of(given), wanted=WANTED) as model:
+    with load_model(given.model, given.trust_pickle, Computing.of(given)) as model:
         others = given.some("directions", "drop", "include_sensitive")
         return audited(given, source, model, reference=reference, **others)
 
@@ -264,21 +263,19 @@ def result_of(facts: dict[str, Any], given: Given, course: RatioTest) -> Result:
     said = said_of(facts, given)
     model, tests = facts["model"], facts["results"]
     verdict = texts.verdict("loss_ratio", said, said["test"]["rejected"], {})
-    return Result(
-        audit="loss-ratio",
-        title=texts.texts_of("loss_ratio")["title"],
+    return texts.result(
+        "loss_ratio",
+        said,
+        verdict,
+        given,
         subject=f"{model['given']} on {facts['data']['path']}",
-        verdict=verdict,
-        brief=texts.brief("loss_ratio", said, verdict),
-        caveats=tuple(texts.caveats("loss_ratio", said)),
-        sections=(texts.tested("loss_ratio", said, given), *_sections(said, course)),
+        sections=_sections(said, course),
         facts=facts,
         tables={
             "tests": pd.DataFrame([{"test": name, **tests[name]} for name in TESTS]),
             **({"examples": pd.DataFrame(facts["examples"])} if facts["examples"] else {}),
         },
         libraries=("numpy", "torch") if facts["search"].get("gradient") == "torch" else ("numpy",),
-        settings=given,
     )
 
 

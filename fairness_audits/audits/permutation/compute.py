@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from fairness_audits.audits.permutation import metrics as known_metrics
 from fairness_audits.audits.permutation.asked import CORRELATION, Asked
 from fairness_audits.audits.permutation.core import GroupMetric, PermutationTest, by_group, tested
 from fairness_audits.audits.permutation.correlation import correlation_test
+from fairness_audits.audits.permutation.equivalence import Conclusion
 from fairness_audits.audits.permutation.metrics import Metric
 from fairness_audits.audits.permutation.monte_carlo import SIDED, tails
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions
@@ -55,7 +56,7 @@ class Finding:
     beyond: float | None = None
 
     @property
-    def bounds(self) -> Literal["shown", "not shown", "exceeded"] | None:
+    def bounds(self) -> Conclusion | None:
         """Return the conclusion about the bounds; None without bounds, or if the test is undefined."""
         found, alpha = self.test.equivalence, self.test.alpha
         if found is None:

@@ -11,9 +11,10 @@ are compared with the permutations of the studentised difference: all of them ar
 (Fieller 1954).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import inf
+from typing import Literal
 
 import numpy as np
 from scipy.special import ndtr
@@ -24,6 +25,10 @@ from fairness_audits.audits.permutation.exact import Rates
 from fairness_audits.audits.permutation.monte_carlo import Alternative, MonteCarlo
 from fairness_audits.audits.permutation.score_tests import Comparison, OneSided, is_enumerated, score_test
 from fairness_audits.audits.permutation.statistics import MetricEstimate
+
+Conclusion = Literal["exceeded", "not shown", "shown"]
+CONCLUSIONS: Mapping[Conclusion, str] = {"exceeded": "refuted", "not shown": "not shown", "shown": "shown"}
+"""The conclusions about bounds, such as "a ratio of at least 0.8", in words."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from fairness_audits import texts
 from fairness_audits.arguments import Given
 from fairness_audits.audits.permutation.asked import CORRELATION, Asked, asked_by
 from fairness_audits.audits.permutation.compute import WIDTH, Finding, gather, hypotheses
+from fairness_audits.audits.permutation.equivalence import CONCLUSIONS
 from fairness_audits.audits.permutation.units import LEAST_UNITS
 from fairness_audits.inputs.table import sha256
 from fairness_audits.results.formats import decimal, factor, level, p_text, plain, signed, span
@@ -20,15 +21,13 @@ from fairness_audits.tables import Engine, opened
 from fairness_audits.tables import frame as tables
 from fairness_audits.tables.source import local_files
 
-SAID = {"shown": "shown", "not shown": "not shown", "exceeded": "refuted"}
-"""The conclusions about a bound, such as "a ratio of at least 0.8", in words."""
 UNBOUNDED = "any value"
 SHOWN_TESTS, SHOWN_GROUPS = 20, 12
 Entry = Mapping[str, Any]
 
 
 def from_files(given: Given) -> Result:
-    """Test the rows in files. Raises ValueError for every error that the user can correct."""
+    """Test the rows in files. Raises InvalidInput for everything that the user can correct."""
     asked = asked_by(given)
     engine: Engine = given.engine or "duckdb"
     with opened(given.predictions, engine, **given.some("threads", "memory", "missing", "separator")) as table:
@@ -56,17 +55,15 @@ def audited(asked: Asked, table: tables.Table, files: list[dict[str, Any]] | Non
     if asked.bounds:
         own |= {name: said[name] for name in ("shown", "not_shown", "exceeded")}
     verdict = texts.verdict("permutation", said, _rejects(findings, asked) if said["known"] else None, own)
-    return Result(
-        audit="permutation",
-        title=texts.texts_of("permutation")["title"],
+    return texts.result(
+        "permutation",
+        said,
+        verdict,
+        asked.given,
         subject=asked.given.predictions,
-        verdict=verdict,
-        brief=texts.brief("permutation", said, verdict),
-        caveats=tuple(texts.caveats("permutation", said)),
-        sections=tuple(_sections(ordered, said, asked)),
+        sections=_sections(ordered, said, asked),
         facts=facts,
         tables={"tests": frame_of(ordered), **({"groups": groups_frame(groups)} if groups else {})},
-        settings=asked.given,
     )
 
 
@@ -90,16 +87,16 @@ def _said(ordered: Sequence[Entry], findings: Sequence[Finding], asked: Asked) -
     known = [one for one in ordered if one["undefined"] is None]
     different = [{**one, "label": named(one)} for one in known if one["rejected"]]
     outcomes = [one["bounds"]["outcome"] if one["bounds"] else "" for one in known]
-    refuted_first = [one for name in reversed(SAID) for one, own in zip(known, outcomes, strict=True) if own == name]
+    refuted_first = [one for name in CONCLUSIONS for one, own in zip(known, outcomes, strict=True) if own == name]
     correlated = [one["metric"] == CORRELATION for one in ordered]
     pairs = {_place(one) for one in ordered}
     reasons = (f"{one['metric']} of {one['grouping']} ({one['undefined']})" for one in ordered if one["undefined"])
     return {
-        **{"known": known, "different": different, "first": refuted_first or different or known, "said": SAID},
+        **{"known": known, "different": different, "first": refuted_first or different or known, "said": CONCLUSIONS},
         "estimated": [one for one in ordered if one["difference"] is not None],
         "undefined": [one.test.undefined for one in findings if one.test.undefined],
         "reasons": list(dict.fromkeys(reasons)),
-        **{name.replace(" ", "_"): outcomes.count(name) for name in SAID},
+        **{name.replace(" ", "_"): outcomes.count(name) for name in CONCLUSIONS},
         **{"correlated": any(correlated), "all_correlated": all(correlated)},
         "titles": list(dict.fromkeys(one["title"] for one in ordered)),
         "groupings": list(dict.fromkeys(one["grouping"] for one in ordered)),
@@ -219,7 +216,6 @@ def by_evidence(results: Sequence[Entry]) -> list[Entry]:
 
 def _sections(ordered: Sequence[Entry], said: Mapping[str, Any], asked: Asked) -> Iterator[Section]:
     text = partial(texts.named, "permutation", facts=said)
-    yield texts.tested("permutation", said, asked.given)
     drawing = "fairness_audits.audits.permutation.figures:figure"
     figure = Figure("differences", text("figure"), text("caption"), drawing, (ordered,))
     undefined = (Text(text("undefined")),) if said["reasons"] else ()
@@ -261,13 +257,11 @@ def _tests(entries: Sequence[Entry], several: bool, asked: Asked) -> Table:
         Column(f"{level(asked.given.alpha)} interval", cell=under("interval", partial(span, without_ends=UNBOUNDED))),
         Column("adjusted p", cell=under("adjusted_p_value", p_text)),
     )
-    rows: list[Row] = []
-    for entry in entries:
-        if entry["undefined"] is not None:
-            rows.append(Row((name(entry), *["-"] * (len(columns) - 1)), "undefined"))
-        else:
-            rows += rows_of(columns, [entry], "rejected" if entry["rejected"] else "not rejected")
-    return Table(columns, tuple(rows), SHOWN_TESTS, "tests.csv")
+    known = (one for one in entries if one["undefined"] is None)
+    rows = rows_of(columns, known, lambda entry: "rejected" if entry["rejected"] else "not rejected")
+    dashes = ["-"] * (len(columns) - 1)
+    undefined = (Row((name(one), *dashes), "undefined") for one in entries if one["undefined"] is not None)
+    return Table(columns, (*rows, *undefined), SHOWN_TESTS, "tests.csv")
 
 
 def _compared_by(asked: Asked) -> str:
@@ -295,14 +289,10 @@ def _bounds(entries: Sequence[Entry], asked: Asked) -> Table:
         Column("p (null: beyond)", cell=of_bounds(under("p_within", p_text))),
         Column("adjusted p (null: within)", cell=of_bounds(under("adjusted_p_beyond", p_text))),
     )
-    rows = [
-        row
-        for outcome, text in reversed(SAID.items())
-        for row in rows_of(
-            columns, [one for one in entries if one["bounds"] and one["bounds"]["outcome"] == outcome], text
-        )
-    ]
-    return Table(columns, tuple(rows), SHOWN_TESTS, "tests.csv")
+    bounded = (one for one in entries if one["bounds"])
+    ordered = sorted(bounded, key=lambda one: list(CONCLUSIONS).index(one["bounds"]["outcome"]))
+    rows = rows_of(columns, ordered, lambda one: CONCLUSIONS[one["bounds"]["outcome"]])
+    return Table(columns, rows, SHOWN_TESTS, "tests.csv")
 
 
 def _groups(entries: Sequence[Entry], asked: Asked) -> Table:
@@ -314,10 +304,5 @@ def _groups(entries: Sequence[Entry], asked: Asked) -> Table:
         Column("n", cell=under("n", "{:,}".format)),
         Column("events", cell=under("events", "{:,}".format)),
     )
-    titles = dict.fromkeys(f"{entry['title']}, {entry['grouping']}" for entry in entries)
-    rows = [
-        row
-        for title in titles
-        for row in rows_of(columns, [e for e in entries if f"{e['title']}, {e['grouping']}" == title], title)
-    ]
-    return Table(columns, tuple(rows), SHOWN_GROUPS, "groups.csv")
+    rows = rows_of(columns, entries, lambda entry: f"{entry['title']}, {entry['grouping']}")
+    return Table(columns, rows, SHOWN_GROUPS, "groups.csv")

@@ -55,7 +55,7 @@ def plan(
         groups, or two (default: 1).
     sd : float, optional
         Standard deviation of the values of single rows, for the metric ``mean``.
-    alpha : float, default 0.05
+    alpha : float in (0, 1), default 0.05
         Level of the test.
     power : float, optional
         Probability of rejecting equality, or of showing the margin (default: 0.8).

@@ -64,17 +64,15 @@ def planned(given: Given) -> Result:
     table = Table(columns, rows_of(columns, shown), file="plan.csv")
     lines = tuple((name, text(facts[key])) for key, (name, text) in LINES.items() if facts.get(key) is not None)
     verdict = Verdict("not rejected", texts.named("plan", "headline", said), texts.named("plan", "sentence", said))
-    return Result(
-        audit="plan",
-        title=texts.texts_of("plan")["title"],
+    return texts.result(
+        "plan",
+        said,
+        verdict,
+        given,
         subject=_title(given.metric),
-        verdict=verdict,
-        brief=texts.brief("plan", said, verdict),
-        caveats=tuple(texts.caveats("plan", said)),
         sections=(Section("Plan", (Facts(lines),)), Section("Groups", (table,))),
         facts=facts,
         tables={"plan": pd.DataFrame([{k: v for k, v in facts.items() if k != "units"}])},
-        settings=given,
     )
 
 

@@ -115,7 +115,7 @@ def robustness_bias(
         For images: resize each to this height and width first (bilinear, antialiased). Distances then refer to the
         resized images (default: original size).
     one_hot : list of str, default ()
-        For rows: prefixes of column names, such as race_. The columns with a prefix are the indicators of one category.
+        For rows: prefixes of column names, such as race_. All columns with one prefix are the indicators of one category.
     sensitive_cost : float in (0, 1], optional
         For rows: length of one standard deviation along the sensitive directions (default: 0.1).
     positive : str, optional
@@ -127,8 +127,7 @@ def robustness_bias(
         Names of the model's classes, in the order of its outputs (needed if there are more than two classes and the
         labels are not 0, 1, 2, ...).
     output_kind : {"auto", "logits", "log-probabilities", "probability"}, default "auto"
-        Kind of the model's scores, which have shape (n, K) for K classes, or (n,) or (n, 1) for class 1 (default:
-        inferred from the values and reported).
+        Kind of the model's scores (default: inferred from the values and reported).
     mean : float or list of float, default 0.0
         For images: mean subtracted from each channel before the model, for pixels in [0, 1]. One number for all
         channels, or one for each.

@@ -31,7 +31,6 @@ AUDIT, DEFAULT = "robustness_bias", "deepfool"
 SHOWN_LEVELS = 12
 SIGNED, COUNT = fixed(2, "+"), fixed(0)
 Entry = Mapping[str, Any]
-WANTED = "a torch network, a fitted scikit-learn model or a function of x"
 LIMIT, LEAST = 10, 10
 """Largest percentage of failed, worse or saturated images, and smallest group, for which distances can be compared."""
 SECTION = ("groups", "columns", "curves", "axis", "stamp", "counts")
@@ -63,7 +62,7 @@ def from_files(given: Given) -> Result:
 
 def opened(model: Any, given: Given, trust_pickle: bool = False) -> AbstractContextManager[Model]:
     """Lend the model. Rows are computed in double precision, images in single precision."""
-    return load_model(model, trust_pickle, _computing(given), wanted=WANTED)
+    return load_model(model, trust_pickle, _computing(given))
 
 
 def _computing(given: Given) -> Computing:
@@ -183,21 +182,19 @@ def concluded(given: Given, found: Examined, rows: int) -> Result:
             own["closer" if one["closer"] else "farther"].append({key: one[key] for key in ("partition", "level")})
     said["closer"] = [_name(one) for one in own["closer"]]
     verdict = texts.verdict(AUDIT, said, bool(said["shown"]) if said["tested"] else None, own, "biased")
-    return Result(
-        audit="robustness",
-        title=texts.texts_of(AUDIT)["title"],
+    return texts.result(
+        AUDIT,
+        said,
+        verdict,
+        given,
         subject=f"{found.model['given']} on {found.place}",
-        verdict=verdict,
-        brief=texts.brief(AUDIT, said, verdict),
-        caveats=tuple(texts.caveats(AUDIT, said)),
-        sections=(texts.tested(AUDIT, said, given), *_sections(attacks, said)),
+        sections=_sections(attacks, said),
         facts=facts,
         tables={
             "groups": pd.concat([one.groups for one in attacks], ignore_index=True),
             "distances": table_of_points(found, attacks),
         },
         libraries=found.libraries,
-        settings=given,
     )
 
 
@@ -290,9 +287,7 @@ def _checked(check: Entry) -> Table:
         Column("worse", cell=under("worse", COUNT)),
         Column("lost", cell=lambda group: percent(_lost(group), 0)),
     )
-    by_partition = groupby(check["groups"], key=itemgetter("partition"))
-    rows = tuple(row for name, every in by_partition for row in rows_of(columns, every, name))
-    return Table(columns, rows, SHOWN_LEVELS, "audit.json")
+    return Table(columns, rows_of(columns, check["groups"], itemgetter("partition")), SHOWN_LEVELS, "audit.json")
 
 
 def _groups(entry: Entry) -> Table:
@@ -312,7 +307,7 @@ def _groups(entry: Entry) -> Table:
         Column("p", cell=under("sigma_p_adjusted", p_text)),
         Column("sigma*", cell=lambda group: under("sigma", SIGNED)(group["other"])),
     )
-    rows = tuple(row for partition, every in levels(entry) for row in rows_of(columns, every, partition))
+    rows = rows_of(columns, (one for _, every in levels(entry) for one in every), itemgetter("partition"))
     return Table(columns, rows, SHOWN_LEVELS, "groups.csv")
 
 

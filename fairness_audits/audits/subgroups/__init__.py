@@ -67,7 +67,7 @@ def worst_subgroups(
         Smallest number of rows that the rate of a subgroup is computed on.
     bins : int, default 5
         Number of bins for a numeric column with more than 12 values.
-    alpha : float, default 0.05
+    alpha : float in (0, 1), default 0.05
         Probability of any false rejection.
     draws : int, default 1000
         Number of joint permutations.

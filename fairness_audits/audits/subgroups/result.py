@@ -30,7 +30,6 @@ from fairness_audits.tables import frame as tables
 from fairness_audits.tables import opened
 from fairness_audits.tables.levels import in_order, level_name
 from fairness_audits.tables.rows import Values, doubles, outcomes
-from fairness_audits.tables.source import local_files
 from fairness_audits.tables.table import Score
 from fairness_audits.values import Array
 
@@ -41,14 +40,14 @@ Entries: TypeAlias = Sequence[Mapping[str, Any]]
 
 
 def from_files(given: Given) -> Result:
-    """Search the rows in files. Raises ValueError for every error that the user can correct."""
+    """Search the rows in files. Raises InvalidInput for everything that the user can correct."""
     with opened(given.predictions, "duckdb", **given.some("missing", "separator")) as table:
-        return audited(given, table, typed=local_files(given.predictions).kind != "csv")
+        return audited(given, table)
 
 
-def audited(given: Given, table: tables.Table, typed: bool = True) -> Result:
-    """Search the rows of a table. Columns of a CSV file are not ``typed``: their numbers are texts."""
-    event, among, columns = _read(given, table, typed)
+def audited(given: Given, table: tables.Table) -> Result:
+    """Search the rows of a table."""
+    event, among, columns = _read(given, table)
     counted = event[among]
     found = intersections(
         {name: Coded(one.codes[among], one.levels) for name, one in columns.items()}, given.depth, given.least
@@ -81,21 +80,19 @@ def audited(given: Given, table: tables.Table, typed: bool = True) -> Result:
     }
     own = {"subgroups": len(entries), "different": len(rejected), "worse": worse}
     verdict = texts.verdict("subgroups", said, bool(rejected) if entries else None, own)
-    return Result(
-        audit="subgroups",
-        title=texts.texts_of("subgroups")["title"],
+    return texts.result(
+        "subgroups",
+        said,
+        verdict,
+        given,
         subject=given.predictions,
-        verdict=verdict,
-        brief=texts.brief("subgroups", said, verdict),
-        caveats=tuple(texts.caveats("subgroups", said)),
         sections=(Section(texts.named("subgroups", "table", said), (_table(entries, given),)),),
         facts=facts,
         tables={"subgroups": _frame(entries)},
-        settings=given,
     )
 
 
-def _read(given: Given, table: tables.Table, typed: bool) -> tuple[Array, Array, dict[str, Coded]]:
+def _read(given: Given, table: tables.Table) -> tuple[Array, Array, dict[str, Coded]]:
     """Return the events, the rows in the denominator of the rate, and the columns as codes."""
     rate = RATES[given.metric]
     if given.label is None and given.metric not in WITHOUT_LABEL:
@@ -124,18 +121,18 @@ def _read(given: Given, table: tables.Table, typed: bool) -> tuple[Array, Array,
     return (
         event.astype(np.int64),
         among,
-        {name: _coded(table, name, frame[name], given, typed) for name in given.columns},
+        {name: _coded(table, name, frame[name], given) for name in given.columns},
     )
 
 
-def _coded(table: tables.Table, name: str, column: pd.Series, given: Given, typed: bool) -> Coded:
+def _coded(table: tables.Table, name: str, column: pd.Series, given: Given) -> Coded:
     """Return a column as codes. Numbers with many values are cut into groups; other values are kept.
 
     Texts are categories. In a CSV file, numbers are texts too, but codes such as 01 are categories.
     """
     values = Values.of(table, name, "columns", column)
     texts = [value for value in values.distinct if isinstance(value, str)]
-    category = bool(texts) if typed else any(map(CODE.match, texts))
+    category = any(map(CODE.match, texts)) if table.is_csv else bool(texts)
     if len(values.distinct) > DISTINCT and not category:
         numbers, faults = doubles(column, Score(name))
         if np.isinf(numbers).any():
@@ -207,12 +204,8 @@ def _table(entries: list[dict[str, Any]], given: Given) -> Table:
         Column(f"difference, {level(given.alpha)} interval", cell=under("interval", partial(span))),
         Column("adjusted p", cell=under("adjusted_p_value", p_text)),
     )
-    rows = [
-        row
-        for group, rejected in (("rejected", True), ("not rejected", False))
-        for row in rows_of(columns, [one for one in entries[:500] if one["rejected"] == rejected], group)
-    ]
-    return Table(columns, tuple(rows), SHOWN, "subgroups.csv")
+    rows = rows_of(columns, entries[:500], lambda one: "rejected" if one["rejected"] else "not rejected")
+    return Table(columns, rows, SHOWN, "subgroups.csv")
 
 
 def _frame(entries: list[dict[str, Any]]) -> pd.DataFrame:

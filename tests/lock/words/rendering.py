@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from fairness_audits.cli import entry
+from fairness_audits.cli.commands import Command
 from fairness_audits.results.document import Document, Facts, Figure, Part, Text
 from fairness_audits.results.render import page, terminal
 from tests.cli.places import ended
@@ -74,13 +74,13 @@ def python(call: str, names: dict[str, Any]) -> Document | str:
 def command(call: str) -> Document | str:
     """Return the result of a command, or the last line of its error output."""
     results: list[Document] = []
-    audited = entry.audited
+    run = Command.run
 
     def kept(*arguments: Any) -> Any:
-        results.append(audited(*arguments))
+        results.append(run(*arguments))
         return results[0]
 
-    with patch.object(entry, "audited", kept):
+    with patch.object(Command, "run", kept):
         _, _, err = ended(shlex.split(call.replace("\\\n", " "))[1:])
     return results[0] if results else err.rstrip("\n").rpartition("\n")[2]
 
