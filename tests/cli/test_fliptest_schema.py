@@ -43,7 +43,7 @@ def test_groups_of_images_and_of_rows_are_counted_under_one_key() -> None:
     rng = np.random.default_rng(0)
     x, sex = rng.normal(size=(40, 4)), np.repeat([0, 1], [25, 15])
     audit = partial(fa.robustness_bias, groups=sex, permutations=99, bootstraps=20)
-    rows = audit(lambda rows: rows @ np.arange(4.0), x)
+    rows = audit(lambda rows: rows @ np.arange(4.0), x, attack="exact")
     pixels = rng.random((40, 2, 2)).astype(np.float32)
     images = audit(lambda x: x.flatten(1).sum(1) - 2, pixels, attack="exact")
     for result, unit in ((rows, "row"), (images, "image")):

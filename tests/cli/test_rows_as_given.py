@@ -423,16 +423,16 @@ def test_labels_of_an_onnx_program_decide_and_scores_that_contradict_them_are_re
         model.fit(rows, Y)
         Path("m.onnx").write_bytes(to_onnx(model, rows[:1], options={id(model): options}).SerializeToString())
         flips = fa.fliptest("m.onnx", X, SEX, y=Y, source="f", target="m", **QUICK)
-        expected = pytest.approx((model.predict(rows) == Y).mean())
-        assert flips.facts["accuracy"] == expected
+        expected = (model.predict(rows) == Y).mean()
+        assert flips.facts["accuracy"] == pytest.approx(expected)
         call: dict[str, Any] = {"sensitive": SEX, "steps": 5, "least_share": 0.001, "standardize": "continuous"}
         if isinstance(model, SVC):
             with invalid(option="model"):
                 fa.loss_ratio("m.onnx", X, Y, **call)
         else:
-            assert fa.loss_ratio("m.onnx", X, Y, **call).facts["results"]["accuracy"] == pytest.approx(
-                expected, abs=0.05
-            )
+            # A fifth of the rows gives the values of the search, and is not audited.
+            accuracy = fa.loss_ratio("m.onnx", X, Y, **call).facts["results"]["accuracy"]
+            assert accuracy == pytest.approx(expected, abs=0.05)
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")

@@ -115,7 +115,8 @@ def robustness_bias(
         For images: resize each to this height and width first (bilinear, antialiased). Distances then refer to the
         resized images (default: original size).
     one_hot : list of str, default ()
-        For rows: prefixes of column names, such as race_. All columns with one prefix are the indicators of one category.
+        For rows: prefixes of column names, such as race_. All columns with one prefix are the indicators of one
+        category.
     sensitive_cost : float in (0, 1], optional
         For rows: length of one standard deviation along the sensitive directions (default: 0.1).
     positive : str, optional
