@@ -147,7 +147,7 @@ class Audited:
 
     @property
     def order(self) -> list[str]:
-        """Return the names of the options and of those of the columns in the order of the signature."""
+        """Return the names of all options, including those that name columns, in the order of the signature."""
         return [self.columns.get(name, name) for name in inspect.signature(self.function).parameters]
 
     @functools.cached_property

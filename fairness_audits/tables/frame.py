@@ -5,6 +5,7 @@ One code serves every engine. An engine opens the rows, parses texts as numbers,
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
@@ -35,7 +36,7 @@ ROW = "row_in_file"
 """Column with the number of a row in its file."""
 
 
-class Table:
+class Table(ABC):
     """Rows of a lazy frame. Every method raises InvalidInput if a file cannot be read.
 
     ``derived`` holds the derived columns, which are not among the ``columns``. ``notes`` on how the rows were read have
@@ -56,32 +57,33 @@ class Table:
         self.derived = dict[str, Grouping]()
         self.notes = dict[str, Any]()
 
+    @abstractmethod
     def _stored(self) -> Any:
         """Return the rows as the engine's own lazy frame."""
-        raise NotImplementedError
 
     def _in_order(self) -> Any:
         """Return the rows in the order of the source, if it has one."""
         return self._stored()
 
+    @abstractmethod
     def _numbered(self) -> Iterator[tuple[str | None, Any]]:
         """Yield each file's name (None for a single one) and rows with the column ROW, which is null without order."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _check_usable(self, column: str) -> None:
         """Raise InvalidInput for a column that some rows lack or that holds neither numbers nor text."""
 
+    @abstractmethod
     def _fetched(self, found: nw.LazyFrame[Any], most: int) -> list[tuple[Any, ...]]:
-        """Return at most so many rows as tuples."""
-        raise NotImplementedError
+        """Return the first ``most`` rows as tuples."""
 
+    @abstractmethod
     def _pandas(self, found: nw.LazyFrame[Any]) -> pd.DataFrame:
         """Return rows as a data frame, in their order."""
-        raise NotImplementedError
 
+    @abstractmethod
     def precision(self, column: str) -> np.dtype:
         """Return the type in which a column's numbers are compared: a floating-point type, or int64 for integers."""
-        raise NotImplementedError
 
     def size(self) -> int:
         """Return the number of rows."""

@@ -53,7 +53,7 @@ def test_rows_of_other_groups_are_counted_apart() -> None:
     whole = fa.plan(metric="tpr", value=0.75, gap=0.1, shares=(1 / 3, 2 / 3))
     some = fa.plan(metric="tpr", value=0.75, gap=0.1, shares=(0.3, 0.6))
     assert "rows of both groups together" in whole.verdict.sentence
-    assert "of which 90.0 % belong to the two groups" in some.verdict.sentence
+    assert "(90.0 % of them in the two groups)" in some.verdict.sentence
     assert some.facts["rows"] == pytest.approx(whole.facts["rows"] / 0.9, rel=0.02)
 
 

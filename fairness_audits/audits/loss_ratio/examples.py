@@ -25,7 +25,7 @@ def examples_of(
     """Return the rows with the ``count`` largest finite ratios.
 
     Each row has three lines: ``original``; ``comparable``, the end of the attack; ``possible``, the nearest person who
-    could exist. The columns are those of the model in their own units, so you can pass a line to the model again. The
+    could exist. The columns are those of the model, in their own units, so each line can be passed to the model. The
     audit's columns begin with ``audit_``. A feature with the name of an audit column gets the suffix ``(input)``.
     """
     ratio, found = evidence.found.ratio, evidence.found

@@ -97,9 +97,9 @@ def robustness_bias(
         Images, of uint8 or floating-point numbers in [0, 1]; ``mean`` and ``std`` describe the normalisation of the
         model's input. Or rows with the model's inputs; text columns are categories.
     y : array-like (n,), optional
-        True classes: 0, 1, 2, ..., or names from ``classes``; for rows also two values, of which ``positive`` names the
-        model's class 1. Without them, the model's own predictions are used as the true classes, and every image or row
-        counts as classified correctly.
+        True classes: 0, 1, 2, ..., or names from ``classes``. For rows also two values, if ``positive`` names the one
+        that is the model's class 1. Without them, the model's own predictions are used as the true classes, and every
+        image or row counts as classified correctly.
     groups : array-like (n,) or data frame (n, k)
         The attributes whose levels are compared.
     sensitive : array-like (n,) or data frame (n, k), optional

@@ -1,4 +1,4 @@
-"""The audit of images: their distances by the chosen attacks, and what is known of images and network."""
+"""Audit images: compute their distances with the chosen attacks, and describe the images and the network."""
 
 import hashlib
 from collections.abc import Sequence

@@ -125,7 +125,7 @@ def sampled(everyone: Points, points: int | None, least: int, seed: int) -> Poin
 
 
 def compared(source: Source, group: Sequence[str], label: str | None, file: str | None = None) -> list[str]:
-    """Return the columns to compare: ``group``, or all but those of the label and of file names.
+    """Return the columns to compare: ``group``, or all columns except the label and the file names.
 
     Raises InvalidInput if a named column does not exist, or if a column has one level or too many.
     """
