@@ -6,16 +6,17 @@ from collections.abc import Iterable
 import numpy as np
 
 
-def generators(*what: str, repetitions: int) -> tuple[np.random.Generator, ...]:
+def generators(*what: str, repetitions: int, first: int = 0) -> tuple[np.random.Generator, ...]:
     """Return one generator per repetition, derived from the names in ``what``, such as ``"train", "adult", "sensr"``.
 
-    The stream of repetition r does not depend on the number of repetitions, nor on the order in which jobs run.
+    The stream of repetition r does not depend on the number of repetitions, nor on the order in which jobs run. The
+    repetitions are ``first``, ``first`` + 1, and so on.
     """
     digest = hashlib.sha256("\0".join(what).encode()).digest()
     words = np.frombuffer(digest, dtype=np.uint32)
     return tuple(
         np.random.default_rng(np.random.SeedSequence([*words.tolist(), repetition]))
-        for repetition in range(repetitions)
+        for repetition in range(first, first + repetitions)
     )
 
 

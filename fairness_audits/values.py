@@ -42,7 +42,8 @@ class Dataset:
     attribute with more than two values is -1 for rows in neither group. ``train`` (R, n_train) and ``test`` (R, n_test)
     are row numbers. ``sensitive_inputs`` lists the feature columns that are themselves protected attributes.
     ``outcomes`` (n,) float64 holds real-valued columns that a regression predicts. ``dropped`` counts the rows removed
-    on purpose, by reason; ``checksums`` holds the sha256 of each raw file that was read.
+    on purpose, by reason; ``checksums`` holds the sha256 of each raw file that was read. ``first_repetition`` is the
+    number of the first repetition, from which all random streams of the splits and of their models follow.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Dataset:
     outcomes: Mapping[str, Array] = field(default_factory=dict)
     dropped: Mapping[str, int] = field(default_factory=dict)
     checksums: Mapping[str, str] = field(default_factory=dict)
+    first_repetition: int = 0
 
     @property
     def repetitions(self) -> int:
@@ -123,7 +125,7 @@ class ImageDataset:
     ``partitions[name]`` (n,) int64 indexes ``levels[name]``, -1 if unknown; the classes are also a partition, under
     ``label_name``. ``train`` (1, n_train) and ``test`` (1, n_test) are row numbers. ``dropped`` counts the images left
     out on purpose, by reason; ``unreadable`` names the files that could not be read; ``checksums`` holds the sha256 of
-    each raw file.
+    each raw file. ``first_repetition`` is as in :class:`Dataset`.
     """
 
     name: str
@@ -142,6 +144,7 @@ class ImageDataset:
     dropped: Mapping[str, int] = field(default_factory=dict)
     unreadable: tuple[str, ...] = ()
     checksums: Mapping[str, str] = field(default_factory=dict)
+    first_repetition: int = 0
 
     @property
     def repetitions(self) -> int:

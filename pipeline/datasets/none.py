@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from fairness_audits.validation import Checked, Size
 from fairness_audits.values import Dataset, Generators, Provenance
 from pipeline.raw_data import tabular
 
 
 @dataclass(frozen=True)
-class Config:
-    """Nothing to choose."""
+class Config(Checked, of="dataset"):
+    """``first_repetition``: number of the first repetition, from which the random streams of the audits follow."""
+
+    first_repetition: Size
 
 
 def prepare(rows: None, config: Config, rngs: Generators, origin: Provenance) -> Dataset:

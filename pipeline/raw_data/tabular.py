@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairness_audits.errors import InvalidInput
-from fairness_audits.validation import Checked, Share
+from fairness_audits.validation import Checked, Share, Size
 from fairness_audits.values import Array, Dataset, Provenance
 
 if TYPE_CHECKING:
@@ -24,9 +24,14 @@ Split = tuple[Array, Array]
 
 @dataclass(frozen=True)
 class SplitConfig(Checked, of="dataset"):
-    """``train_fraction``: share of rows in each repetition's training set, rounded down."""
+    """``train_fraction``: share of rows in each repetition's training set, rounded down.
+
+    ``first_repetition``: number of the first repetition. With 100, the splits and all that is random in their models
+    and audits are those of repetitions 100, 101, and so on.
+    """
 
     train_fraction: Share
+    first_repetition: Size
 
 
 def random_split(n: int, train_fraction: float, rng: np.random.Generator) -> Split:

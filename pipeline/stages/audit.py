@@ -23,7 +23,8 @@ def main(arguments: list[str] | None = None) -> None:
     if isinstance(dataset, Dataset):
         dataset = dataset.with_inputs(classifier.reads)
     module = plugins.load("audit", audit["kind"])
-    rngs = generators("audit", dataset.name, classifier.method, audit["name"], repetitions=classifier.repetitions)
+    numbers = {"repetitions": classifier.repetitions, "first": dataset.first_repetition}
+    rngs = generators("audit", dataset.name, classifier.method, audit["name"], **numbers)
     maps = [io.load(path, TransportMap) for path in options.transport]
     resume = io.CheckpointFile(options.output, options.code)
     resumes = plugins.resuming(module.run, resume)

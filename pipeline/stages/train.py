@@ -24,7 +24,8 @@ def main(arguments: list[str] | None = None) -> None:
         return
     assert isinstance(dataset, (Dataset, ImageDataset))
     module = plugins.load("method", method["kind"])
-    rngs = generators("train", dataset.name, method["name"], repetitions=config["repetitions"])
+    numbers = {"repetitions": config["repetitions"], "first": dataset.first_repetition}
+    rngs = generators("train", dataset.name, method["name"], **numbers)
     # A long training saves its state beside its output, to resume from it.
     resume = io.CheckpointFile(options.output, options.code)
     classifier = module.fit(dataset, plugins.configure(module, method), rngs, **plugins.resuming(module.fit, resume))

@@ -15,7 +15,8 @@ def main(arguments: list[str] | None = None) -> None:
     between, own = parted(section)
     dataset = io.load(options.dataset, Dataset)
     module = plugins.load("transport", section["kind"])
-    rngs = generators("transport", dataset.name, section["name"], repetitions=config["repetitions"])
+    numbers = {"repetitions": config["repetitions"], "first": dataset.first_repetition}
+    rngs = generators("transport", dataset.name, section["name"], **numbers)
     resume = io.CheckpointFile(options.output, options.code)
     resumes = plugins.resuming(getattr(module, "fit", None), resume)
     maps = fitted(dataset, between, module, plugins.configure(module, own), rngs, section["name"], **resumes)

@@ -85,7 +85,7 @@ def trained(dataset: str, method: str, scale: str, seed: int, settings: Mapping[
         raise InvalidInput(f"The data of {dataset!r} are missing: {every.reason}", option="dataset")
     own = grids.resolve(point)["method"]
     module = plugins.load("method", own["kind"])
-    stream = generators("train", every.name, own["name"], repetitions=seed + 1)[seed:]
+    stream = generators("train", every.name, own["name"], repetitions=1, first=every.first_repetition + seed)
     return replace(module.fit(_one(every, seed), plugins.configure(module, own), stream), method=own["name"])
 
 

@@ -50,14 +50,16 @@ def prepared(
         # If several files are possible, the name of the file determines how to read it.
         several = hasattr(module, "ALTERNATIVES") or hasattr(module, "recognised")
         rows = module.parse(paths[0].parent, *([paths[0].name] if several else []))
-    dataset = module.prepare(rows, config, generators("prepare", kind, repetitions=repetitions), origin)
+    first = getattr(config, "first_repetition", 0)
+    rngs = generators("prepare", kind, repetitions=repetitions, first=first)
+    dataset = module.prepare(rows, config, rngs, origin)
     check(dataset)
     # Check again: the files must not have changed while they were read.
     paths = [_unchanged(file) for file in files]
     # Images that are identified by their pixels have the same checksums in every file format.
     content = manifest.get("content")
     checksums = content or {path.name: file["sha256"] for path, file in zip(paths, files, strict=True)}
-    return replace(dataset, name=section["name"], checksums=checksums)
+    return replace(dataset, name=section["name"], checksums=checksums, first_repetition=first)
 
 
 def check(dataset: Dataset | ImageDataset) -> None:

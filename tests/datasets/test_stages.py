@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from fairness_audits.files import load_json, save_json
+from fairness_audits.seeds import generators
 from fairness_audits.values import Dataset
 from pipeline import io
 from pipeline.raw_data.source import Source
@@ -21,7 +22,7 @@ from tests.datasets.builders import fetched, staged
 BODY = b"name,age\nann,3\n"
 SHA256 = hashlib.sha256(BODY).hexdigest()
 TWINS = Path(__file__).resolve().parents[2] / "data" / "twins"
-COMPAS = {"name": "compas", "kind": "compas", "train_fraction": 0.8, "rows": "complete"}
+COMPAS = {"name": "compas", "kind": "compas", "train_fraction": 0.8, "first_repetition": 0, "rows": "complete"}
 
 
 def run(folder: Path, section: dict[str, Any], repetitions: int = 2, source: str = "twin") -> Dataset:
@@ -195,10 +196,23 @@ def test_a_file_that_changed_since_it_was_fetched_or_changes_while_it_is_read_is
         run(tmp_path, COMPAS)
 
 
+def test_the_first_repetition_of_a_later_run_is_that_repetition_of_a_longer_run(tmp_path: Path) -> None:
+    longer = run(tmp_path / "longer", COMPAS, 5)
+    later = run(tmp_path / "later", {**COMPAS, "first_repetition": 3}, 2)
+    assert (longer.first_repetition, later.first_repetition) == (0, 3)
+    assert (later.train == longer.train[3:]).all()
+    assert (later.test == longer.test[3:]).all()
+    drawn = (
+        [rng.random() for rng in generators("train", "compas", repetitions=repetitions, first=first)]
+        for repetitions, first in ((5, 0), (2, 3))
+    )
+    assert next(drawn)[3:] == next(drawn)
+
+
 @pytest.mark.parametrize("name", ["adult", "compas"])
 def test_each_choice_of_rows_has_its_own_twin(name: str, tmp_path: Path) -> None:
     for rows, files in plugins.load("dataset", name).TWINS.items():
-        data = run(tmp_path, {"name": f"{name}_{rows}", "kind": name, "train_fraction": 0.8, "rows": rows}, 1)
+        data = run(tmp_path, {**COMPAS, "name": f"{name}_{rows}", "kind": name, "rows": rows}, 1)
         (twin,) = (io.load_rows(TWINS / file) for file in files)
         assert (data.origin, len(data.label)) == ("twin", len(twin))
         assert tuple(data.checksums) == files

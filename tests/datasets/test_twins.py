@@ -92,7 +92,7 @@ def test_a_classifier_trained_on_the_twin_ranks_real_people_nearly_as_well(
     from sklearn.metrics import roc_auc_score
 
     module: Any = make.MODULES[name]
-    config = module.Config(0.8, "complete")
+    config = module.Config(train_fraction=0.8, first_repetition=0, rows="complete")
     real, synthetic = (
         module.prepare(rows, config, generators("t", repetitions=1), "official")
         for rows in (make.official(name, official(name)), rows_of(name))
@@ -171,7 +171,7 @@ def test_narcotic_arrests_correlate_with_race_as_published_and_no_other_feature_
 @pytest.fixture(scope="module")
 def people(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     """The list's twin through both stages."""
-    section = {"name": "ssl", "kind": "ssl", "train_fraction": 0.8, "threshold": 345}
+    section = {"name": "ssl", "kind": "ssl", "train_fraction": 0.8, "first_repetition": 0, "threshold": 345}
     return io.load(staged(tmp_path_factory.mktemp("ssl"), section), Dataset)
 
 

@@ -216,7 +216,7 @@ TESTS = ["unstudentized", "studentized", "bootstrap", "lift", "exact"]
 LEVELS = {"tests": TESTS, "n_a": [1000, 1000], "n_b": [1000, 60], "rate": [0.75, 0.8], "draws": 199, "simulations": 500}
 AUC = {"n_a": [1000, 1000], "n_b": [1000, 10], "draws": 199, "simulations": 800}
 RNGS = generators("t", repetitions=1)
-DATA = no_data.prepare(None, no_data.Config(), RNGS, "simulated")
+DATA = no_data.prepare(None, no_data.Config(first_repetition=0), RNGS, "simulated")
 NOTHING = DATA, no_model.fit(DATA, no_model.Config(), RNGS)
 
 
