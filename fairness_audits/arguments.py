@@ -139,13 +139,13 @@ class Audited:
     several: Mapping[str, str]
     python: Collection[str] = ()
 
-    @property
+    @functools.cached_property
     def columns(self) -> dict[str, str]:
         """Return the options of the columns by argument, in the order of the signature."""
         both = {**self.several, **self.one}
         return {name: both[name] for name in inspect.signature(self.function).parameters if name in both}
 
-    @property
+    @functools.cached_property
     def order(self) -> list[str]:
         """Return the names of all options, including those that name columns, in the order of the signature."""
         return [self.columns.get(name, name) for name in inspect.signature(self.function).parameters]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -12,7 +12,7 @@ import pandas as pd
 
 from fairness_audits.arguments import Given
 from fairness_audits.errors import InvalidInput
-from fairness_audits.inputs.arrays import Argument, in_python, read_argument
+from fairness_audits.inputs.arrays import Argument, in_python, read_argument, shown
 from fairness_audits.inputs.native import Handed
 from fairness_audits.inputs.table import Source
 from fairness_audits.messages import check_columns, enumerated, listed, reason, unlike
@@ -43,11 +43,23 @@ class Columns:
 
     Rows are :func:`aligned` to X, or to the first of ``single``. X, and then ``several``, keep their column names. If a
     name is taken, it gets the argument as a suffix. A column with the name and values of a column of X is that column.
+
+    With ``data``, files or a frame, the arguments are the names of its columns, and rows stay where they are.
     """
 
     def __init__(
-        self, single: Mapping[str, Any], several: Mapping[str, Any], X: Any = None, outside: Sequence[str] = ()
+        self,
+        single: Mapping[str, Any],
+        several: Mapping[str, Any],
+        X: Any = None,
+        outside: Sequence[str] = (),
+        data: Any = None,
     ) -> None:
+        self._data, self._columns = data, dict[str, pd.Series]()
+        self._names = dict[str, tuple[str, ...]]()
+        if data is not None:
+            self._names |= {name: _named(name, values, several) for name, values in {**single, **several}.items()}
+            return
         inputs = {} if X is None else {INPUTS: X}
         forms = {**dict.fromkeys(inputs, TABLE), **dict.fromkeys(single, SINGLE), **dict.fromkeys(several, SEVERAL)}
         found = {**inputs, **single, **several}
@@ -59,8 +71,6 @@ class Columns:
         rows = {one.argument: one for one in aligned(read, outside)}
         self._header = rows[INPUTS].header if inputs else None
         self._handed = handed_over(X, rows[INPUTS]) if inputs else None
-        self._columns: dict[str, pd.Series] = {}
-        self._names: dict[str, tuple[str, ...]] = {}
         for argument in (*inputs, *several, *single):
             columns = rows[argument].columns if argument in rows else ()
             self._names[argument] = tuple(self._added(argument, *column) for column in enumerate(columns))
@@ -139,10 +149,22 @@ class Columns:
     @contextmanager
     def opened(self, derived: Sequence[Grouping] = ()) -> Iterator[Table]:
         """Open these columns as a table with the ``derived`` columns."""
-        with opened(self.frame(), "duckdb") as table:
+        with opened(self.frame() if self._data is None else self._data, "duckdb") as table:
             for made in derived:
                 table.add(made)
             yield table
+
+
+def _named(argument: str, names: Any, several: Container[str]) -> tuple[str, ...]:
+    """Return the names of columns that an argument gives, one or ``several``. Raises InvalidInput for other values."""
+    found = (names,) if isinstance(names, str) else () if names is None else names
+    if not (isinstance(found, list | tuple) and all(isinstance(one, str) for one in found)) or (
+        len(found) > 1 and argument not in several
+    ):
+        wanted = "names of columns" if argument in several else "the name of a column"
+        problem = f"with data, expected {argument} to be {wanted}; found {shown(names)}"
+        raise InvalidInput(problem, option=argument, remedy="Give names, or leave data out")
+    return tuple(found)
 
 
 def handed_over(X: Any, read: Argument) -> Handed:

@@ -1,10 +1,11 @@
 """Tables of counts and arrays from rows in files, in memory or on a cluster.
 
-:func:`contingency` counts the rows in one scan, where they are: DuckDB or Spark opens them, and one code (``frame``)
-counts them. Both engines give the same counts, and therefore the same p-values for the same seed. :func:`predictions`
-and :func:`numbers` fetch the rows if counts are not enough.
+:func:`contingency` counts the rows in one scan, where they are: DuckDB, polars or Spark opens them, and one code
+(``frame``) counts them. All engines give the same counts, and therefore the same p-values for the same seed.
+:func:`predictions` and :func:`numbers` fetch the rows if counts are not enough.
 
-A ``source`` is a CSV or Parquet file, a glob, a folder, a list of these, or a data frame. The columns of a CSV file are
+A ``source`` is a CSV or Parquet file, a glob, a folder, a list of these, or a data frame of pandas, polars, Arrow,
+DuckDB or Spark. A lazy frame of polars, DuckDB or Spark is counted where its rows are. The columns of a CSV file are
 read as text and converted to doubles, correctly rounded, when numbers are needed.
 """
 
@@ -19,6 +20,7 @@ from fairness_audits.audits.permutation.outcomes import Counts
 from fairness_audits.errors import InvalidInput
 from fairness_audits.tables.levels import check_named
 from fairness_audits.tables.rows import counted, numbers, predictions
+from fairness_audits.tables.source import is_files
 from fairness_audits.tables.table import Request, in_precision_of, reading
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ __all__ = ["ENGINES", "Engine", "contingency", "numbers", "opened", "predictions
 
 Engine = Literal["duckdb", "spark"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
+OWN = {"polars": "polars", "pyspark": "spark"}
+"""Libraries that count the rows of their own frames, with the engine. DuckDB counts all other frames."""
 
 CELLS = 1_000_000
 """Default maximum number of cells of a table of counts."""
@@ -42,7 +46,9 @@ def opened(
     missing: Sequence[str] | None = None,
     separator: str | None = None,
 ) -> Iterator[Table]:
-    """Open the source as a table of the engine, for any number of counts and fetches.
+    """Open the source as a table, for any number of counts and fetches.
+
+    ``engine`` reads files. Frames are counted where they are: by polars, Spark or DuckDB.
 
     In CSV files, an empty cell and the ``missing`` texts (default: NA, None, nan, ...) are missing values, and
     ``separator`` names the character between columns (default: detected from the first lines).
@@ -50,7 +56,8 @@ def opened(
     if hasattr(source, "cells"):
         yield source
     elif engine in ENGINES:
-        module = import_module(f"fairness_audits.tables.{engine}_engine")
+        own = engine if is_files(source) else OWN.get(type(source).__module__.partition(".")[0], "duckdb")
+        module = import_module(f"fairness_audits.tables.{own}_engine")
         with module.opened(source, threads, memory, missing, separator) as table:
             yield table
     else:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,11 +15,11 @@ import numpy as np
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import SHOWN, check_distinct, listed
-from fairness_audits.tables.frame import ROW, Table
-from fairness_audits.tables.levels import of_other_type
+from fairness_audits.tables.frame import AS_NUMBER, ROW, Table
 from fairness_audits.tables.source import (
     Files,
     half_in_parquet,
+    is_files,
     layout,
     local_files,
     parquet_headers,
@@ -25,6 +27,7 @@ from fairness_audits.tables.source import (
     unique_names,
 )
 from fairness_audits.tables.table import (
+    DIGITS,
     HALF,
     half_columns,
     missing_texts,
@@ -45,8 +48,6 @@ TEXTS = ("VARCHAR", "ENUM(")
 AS_TEXT = ("DATE", "TIME", "INTERVAL", "UUID", "JSON", "HUGEINT", "UHUGEINT", "BIGNUM", '"NULL"')
 """Beginnings of the names of types that are read as text; TIME includes TIMESTAMP, whose midnights become dates."""
 DECIMAL = re.compile(r"DECIMAL\((\d+),\d+\)")
-DIGITS = 15
-"""Doubles represent all decimal numbers with at most this number of digits uniquely."""
 TYPES = {
     "BIGINT": "coalesce(regexp_full_match({0}, '\\s*[+-]?(0|[1-9][0-9]*)\\s*') "
     "AND TRY_CAST({0} AS BIGINT) IS NOT NULL, false)",
@@ -65,14 +66,14 @@ THOUSANDS = "[+-]?[1-9][0-9]{0,2},[0-9]{3}"
 
 @contextmanager
 def opened(
-    source: str | Path | Sequence[str | Path] | pd.DataFrame,
+    source: Any,
     threads: int | None = None,
     memory: str | None = None,
     missing: Sequence[str] | None = None,
     separator: str | None = None,
     text_columns: Sequence[str] = (),
 ) -> Iterator[DuckTable]:
-    """Open the table of a source.
+    """Open the table of files, of a data frame of pandas or Arrow, or of a relation of DuckDB.
 
     ``threads`` (default: all cores) and ``memory`` ("4GB"; default: 80 % of the machine's) are limits; larger data
     spill to a temporary folder. In CSV files, the ``missing`` texts are missing values, ``separator`` names the
@@ -80,18 +81,28 @@ def opened(
     """
     import duckdb
 
-    with tempfile.TemporaryDirectory(prefix="tabulate-") as folder, duckdb.connect() as connection:
-        settings = {"temp_directory": folder, "threads": threads, "memory_limit": memory}
-        for name, value in settings.items():
-            if value is not None:
-                try:
-                    connection.execute(f"SET {name} = {text(str(value))}")
-                except duckdb.Error as error:
-                    option = "memory" if name == "memory_limit" else name
-                    problem = f"DuckDB does not accept --{option}={value}: {error_text(error)}"
-                    raise InvalidInput(problem, option=option) from error
+    limits = {name: value for name, value in (("threads", threads), ("memory_limit", memory)) if value is not None}
+    with duckdb.connect() if limits else _database(os.getpid())[0].cursor() as connection, ExitStack() as stack:
+        if limits:
+            limits["temp_directory"] = stack.enter_context(tempfile.TemporaryDirectory(prefix="tabulate-"))
+        for name, value in limits.items():
+            try:
+                connection.execute(f"SET {name} = {text(str(value))}")
+            except duckdb.Error as error:
+                option = "memory" if name == "memory_limit" else name
+                problem = f"DuckDB does not accept --{option}={value}: {error_text(error)}"
+                raise InvalidInput(problem, option=option) from error
         connection.execute("SET TimeZone = 'UTC'")
         yield DuckTable(connection, source, missing, separator, text_columns)
+
+
+@cache
+def _database(process: int) -> tuple[duckdb.DuckDBPyConnection, tempfile.TemporaryDirectory[str]]:
+    """Return the database of a process, which takes longer to start than a small audit, and where it spills."""
+    import duckdb
+
+    folder = tempfile.TemporaryDirectory(prefix="tabulate-")
+    return duckdb.connect(config={"temp_directory": folder.name}), folder
 
 
 def read_as(cell: str, kind: str) -> str | None:
@@ -170,19 +181,20 @@ class DuckTable(Table):
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
-        source: str | Path | Sequence[str | Path] | pd.DataFrame,
+        source: Any,
         missing: Sequence[str] | None = None,
         separator: str | None = None,
         text_columns: Sequence[str] = (),
     ) -> None:
         super().__init__()
         self._connection, self._missing = connection, ", ".join(map(text, missing_texts(missing)))
+        self._select: Callable[[str], duckdb.DuckDBPyRelation] = connection.sql
         self._files: Files | None = None
         self.separator, self.spaced = ",", False
         self.decimal_commas: list[str] = []
         self._headers: Mapping[str, Collection[str]] = {}
         other = dict[str, str]()
-        if isinstance(source, str | Path | Sequence):
+        if is_files(source):
             self._files = local_files(source)
             self.name = self._files.name
             self.is_csv = self._files.kind == "csv"
@@ -201,16 +213,8 @@ class DuckTable(Table):
             if repeated := renamed(named, self._header):
                 self.notes["repeated_names"] = repeated
         else:
-            self.name, self._size = "the data frame", len(source)
-            self._header = tuple(str(column) for column in source.columns)
-            check_distinct(self._header, self.name)
-            self._half = half_columns(source)
-            rows, texts, other = plain(typed(source, self.name))
-            connection.register(UNTYPED, rows)
-            # DuckDB cannot infer the type of a column without values.
-            as_text = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in texts)
-            replaced = f" REPLACE ({as_text})" if texts else ""
-            connection.execute(f"CREATE TEMP VIEW {FRAME} AS SELECT *{replaced} FROM {UNTYPED}")
+            self.name = "the data frame"
+            self._header, other = self._given(source)
         source = self._opened(self._source())
         known, kinds = source.columns, list(map(str, source.types))
         kinds = [other.get(own, kind) for own, kind in zip(known, kinds, strict=True)]
@@ -219,6 +223,9 @@ class DuckTable(Table):
         self._known: Mapping[str, str] = dict(zip(self.columns, known, strict=True))
         self._kinds: Mapping[str, str] = dict(zip(self.columns, kinds, strict=True))
         self._cells = {own: read_as(quoted(own), kind) for own, kind in zip(known, kinds, strict=True)}
+        self._other = {
+            column: kind for (column, own), kind in zip(self._known.items(), kinds, strict=True) if not self._cells[own]
+        }
         if self.spaced:
             trimmed = {own: f"ltrim({quoted(own)}, ' ')" for own in known}
             held = f"NOT IN ({self._missing})"
@@ -235,6 +242,38 @@ class DuckTable(Table):
             if self.decimal_commas:
                 self._relation = self._opened(self._rows())
                 self.notes["decimal_commas"] = {"columns": listed(self.decimal_commas, SHOWN)}
+
+    def _given(self, source: Any) -> tuple[tuple[str, ...], dict[str, str]]:
+        """Register a frame as FRAME; return its columns, and the types of those that are left out."""
+        import pandas as pd
+
+        if type(source).__name__ == "DuckDBPyRelation":
+            # Only the connection of a relation knows its rows.
+            self._select = partial(source.query, FRAME)
+            return tuple(source.columns), {}
+        arrow = hasattr(source, "column_names")
+        if not (arrow or isinstance(source, pd.DataFrame)):
+            problem = f"expected files, or a data frame of pandas, polars, Arrow, DuckDB or Spark; found {type(source)}"
+            raise InvalidInput(problem, remedy="Convert it to one of these")
+        header = tuple(map(str, source.column_names if arrow else source.columns))
+        check_distinct(header, self.name)
+        self._size = len(source)
+        texts, other = list[str](), dict[str, str]()
+        if arrow:
+            rows = source.rename_columns(numbered(header))
+            half = [place for place, field in enumerate(rows.schema) if str(field.type) == "halffloat"]
+            for place in half:
+                rows = rows.set_column(place, f"c{place}", rows.column(place).cast("float32"))
+            self._half = frozenset(header[place] for place in half)
+        else:
+            self._half = half_columns(source)
+            rows, texts, other = plain(typed(source, self.name))
+        self._connection.register(UNTYPED, rows)
+        # DuckDB cannot infer the type of a column without values.
+        as_text = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in texts)
+        replaced = f" REPLACE ({as_text})" if texts else ""
+        self._connection.execute(f"CREATE TEMP VIEW {FRAME} AS SELECT *{replaced} FROM {UNTYPED}")
+        return header, other
 
     def precision(self, column: str) -> np.dtype:
         kind = self._kinds.get(column, "VARCHAR")
@@ -301,9 +340,8 @@ class DuckTable(Table):
         return [name for name, is_number in zip(names, numbers, strict=True) if is_number]
 
     def _check_usable(self, column: str) -> None:
+        super()._check_usable(column)
         own = self._known[column]
-        if self._cells[own] is None:
-            raise of_other_type(self, column, self._kinds[column])
         if without := [path for path, names in self._headers.items() if own.lower() not in names]:
             problem = f"{without[0]} has no column {column!r}, unlike other files of {self.name}"
             raise InvalidInput(
@@ -312,6 +350,9 @@ class DuckTable(Table):
 
     def _stored(self) -> duckdb.DuckDBPyRelation:
         return self._relation
+
+    def _with_numbers(self, rows: duckdb.DuckDBPyRelation, texts: Sequence[str]) -> duckdb.DuckDBPyRelation:
+        return rows.project(", ".join(["*", *map(AS_NUMBER.format, texts)]))
 
     def _numbered(self) -> Iterator[tuple[str | None, duckdb.DuckDBPyRelation]]:
         paths = self._files.paths if self._files else (None,)
@@ -359,7 +400,7 @@ class DuckTable(Table):
         return self._done(lambda: self._connection.execute(statement).fetchall())
 
     def _opened(self, rows: str) -> duckdb.DuckDBPyRelation:
-        return self._done(lambda: self._connection.sql(f"SELECT * FROM {rows}"))
+        return self._done(lambda: self._select(f"SELECT * FROM {rows}"))
 
     def _done(self, work: Callable[[], Done]) -> Done:
         import duckdb

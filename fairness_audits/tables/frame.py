@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
+from types import MappingProxyType
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -19,7 +20,7 @@ from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import SHOWN, check_columns
 from fairness_audits.tables.expressions import Column
 from fairness_audits.tables.groupings import Grouping
-from fairness_audits.tables.levels import is_missing
+from fairness_audits.tables.levels import is_missing, of_other_type
 from fairness_audits.tables.table import (
     FAULTS,
     HALF,
@@ -34,6 +35,8 @@ from fairness_audits.values import Array
 
 ROW = "row_in_file"
 """Column with the number of a row in its file."""
+AS_NUMBER = "TRY_CAST({0} AS DOUBLE) AS number_of_{0}"
+"""The number of a text in SQL."""
 
 
 class Table(ABC):
@@ -42,7 +45,7 @@ class Table(ABC):
     ``derived`` holds the derived columns, which are not among the ``columns``. ``notes`` on how the rows were read have
     the quantities of each caveat by its name. ``is_csv`` tells whether the rows come from CSV files, whose numbers are
     texts. ``_own`` holds the name of each column in the frame, ``_texts`` the columns of text, ``_half`` those of half
-    precision.
+    precision, ``_other`` the types of those that hold neither numbers nor text.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Table(ABC):
     _own: Mapping[str, str]
     _texts: frozenset[str]
     _half: frozenset[str] = frozenset()
+    _other: Mapping[str, str] = MappingProxyType({})
     _size: int | None = None
 
     def __init__(self) -> None:
@@ -66,12 +70,20 @@ class Table(ABC):
         return self._stored()
 
     @abstractmethod
+    def _with_numbers(self, rows: Any, texts: Sequence[str]) -> Any:
+        """Return rows with the doubles ``number_of_...`` of columns of text, null for other texts.
+
+        narwhals has no cast that turns other texts into null.
+        """
+
+    @abstractmethod
     def _numbered(self) -> Iterator[tuple[str | None, Any]]:
         """Yield each file's name (None for a single one) and rows with the column ROW, which is null without order."""
 
-    @abstractmethod
     def _check_usable(self, column: str) -> None:
         """Raise InvalidInput for a column that some rows lack or that holds neither numbers nor text."""
+        if column in self._other:
+            raise of_other_type(self, column, self._other[column])
 
     @abstractmethod
     def _fetched(self, found: nw.LazyFrame[Any], most: int) -> list[tuple[Any, ...]]:
@@ -195,11 +207,7 @@ class Table(ABC):
         parts = [part for one in columns for part in self._parts(one)]
         texts = [self._own[part] for part in parts if part in self._texts]
         frame = self._stored() if rows is None else rows
-        if texts:
-            # narwhals has no cast that turns other texts into null.
-            selected = ["*", *(f"TRY_CAST({own} AS DOUBLE) AS number_of_{own}" for own in texts)]
-            frame = frame.selectExpr(*selected) if hasattr(frame, "selectExpr") else frame.project(", ".join(selected))
-        found: nw.LazyFrame[Any] = nw.from_native(frame)
+        found: nw.LazyFrame[Any] = nw.from_native(self._with_numbers(frame, texts) if texts else frame)
         return found
 
 

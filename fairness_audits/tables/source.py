@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import listed, reason
@@ -18,6 +18,11 @@ PARQUET = (".parquet", ".pq")
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
 SAMPLE = 1 << 16
 """Number of characters of a CSV file from which its separator is detected."""
+
+
+def is_files(source: Any) -> bool:
+    """Return whether a source is the path of files, or a list of paths, rather than a frame."""
+    return isinstance(source, str | Path | list | tuple)
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,9 @@ import numpy as np
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import not_installed
-from fairness_audits.tables.frame import ROW, Table
-from fairness_audits.tables.levels import of_other_type
-from fairness_audits.tables.source import CSV, layout_of, renamed, unique_names
-from fairness_audits.tables.table import HALF, half_columns, missing_texts
+from fairness_audits.tables.frame import AS_NUMBER, ROW, Table
+from fairness_audits.tables.source import CSV, is_files, layout_of, renamed, unique_names
+from fairness_audits.tables.table import missing_texts
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
@@ -70,17 +69,17 @@ def unavailable() -> str | None:
 
 @contextmanager
 def opened(
-    source: str | Path | Sequence[str | Path] | Any,
+    source: Any,
     threads: int | None = None,
     memory: str | None = None,
     missing: Sequence[str] | None = None,
     separator: str | None = None,
 ) -> Iterator[SparkTable]:
-    """Open the table of a source in the active Spark session, or else in a local session that is stopped at the end.
+    """Open the table of a source in its or the active Spark session, or else in a local one that is stopped at the end.
 
-    ``source`` is a path or glob with any scheme that the session supports, a list of these, or a Spark or pandas data
-    frame. ``threads`` and ``memory`` ("4GB") limit the local session; an active session keeps its own limits. In CSV
-    files, the ``missing`` texts are missing values, and ``separator`` names the character between columns.
+    ``source`` is a path or glob with any scheme that the session supports, a list of these, or a Spark data frame.
+    ``threads`` and ``memory`` ("4GB") limit the local session; an active session keeps its own limits. In CSV files,
+    the ``missing`` texts are missing values, and ``separator`` names the character between columns.
     Raises InvalidInput if pyspark or Java is missing, or if Spark does not start.
     """
     if reason := unavailable():
@@ -89,7 +88,7 @@ def opened(
         from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
 
-    session = SparkSession.getActiveSession()
+    session = getattr(source, "sparkSession", None) or SparkSession.getActiveSession()
     if session is not None:
         yield SparkTable(session, source, missing, separator)
         return
@@ -141,7 +140,7 @@ class SparkTable(Table):
     def __init__(
         self,
         session: SparkSession,
-        source: str | Path | Sequence[str | Path] | Any,
+        source: Any,
         missing: Sequence[str] | None = None,
         separator: str | None = None,
     ) -> None:
@@ -149,20 +148,14 @@ class SparkTable(Table):
 
         super().__init__()
         self._session, self._missing = session, missing_texts(missing)
-        self._from_files = isinstance(source, str | Path | list | tuple)
+        self._from_files = is_files(source)
         self.name = "the data frame"
         if self._from_files:
             paths = [str(one) for one in ([source] if isinstance(source, str | Path) else source)]
             self.name = ", ".join(paths)
             self._plain = self._read(paths, separator)
         else:
-            frame: Any = source
-            if not hasattr(frame, "toPandas"):
-                self._half = half_columns(frame)
-                frame = frame.astype(dict.fromkeys(self._half, np.float32))
-                with _without_its_warnings():
-                    frame = session.createDataFrame(frame)
-            self._plain = frame
+            self._plain = source
         kinds = dict(self._plain.dtypes)
         self._other = {column: kind for column, kind in kinds.items() if not kind.startswith((*NUMBERS, *AS_TEXT))}
         if dated := [column for column, kind in kinds.items() if kind.startswith(AS_TEXT[1:])]:
@@ -176,12 +169,7 @@ class SparkTable(Table):
 
     def precision(self, column: str) -> np.dtype:
         kind = self._types.get(column, "string")
-        single = HALF if column in self._half else np.float32
-        return np.dtype(single if kind == "float" else np.int64 if kind.endswith("int") else np.float64)
-
-    def _check_usable(self, column: str) -> None:
-        if column in self._other:
-            raise of_other_type(self, column, self._other[column])
+        return np.dtype(np.float32 if kind == "float" else np.int64 if kind.endswith("int") else np.float64)
 
     def _stored(self) -> DataFrame:
         """Return the rows with NULL for the missing texts of CSV files."""
@@ -191,6 +179,9 @@ class SparkTable(Table):
         if self._from_files:
             cells |= PLACE
         return self._plain.selectExpr(*(f"{cell} AS {own}" for own, cell in cells.items()))
+
+    def _with_numbers(self, rows: DataFrame, texts: Sequence[str]) -> DataFrame:
+        return rows.selectExpr("*", *map(AS_NUMBER.format, texts))
 
     def _in_order(self) -> DataFrame:
         return self._stored().orderBy(*PLACE) if self._from_files else self._stored()

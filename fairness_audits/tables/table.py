@@ -102,6 +102,8 @@ def in_precision_of(outcome: Read, dtype: np.dtype) -> Read:
 
 
 HALF = np.float16
+DIGITS = 15
+"""Doubles represent all decimal numbers with at most this number of digits uniquely."""
 DISTINGUISHED = 2.0**53 - 1
 """Largest integer up to which doubles represent every integer uniquely."""
 

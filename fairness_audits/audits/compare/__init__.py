@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from fairness_audits.arguments import UNNAMED, Given, audit
 from fairness_audits.validation import Count, Names, Number, Positive, Share, Size
@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from fairness_audits.results.result import Result
 
 
-@audit(one={"y": "label"}, several={"group": "group"}, python=("first", "second", "cross"))
+@audit(one={"y": "label"}, several={"group": "group"}, python=("first", "second", "cross", "data"))
 def compare(
     y: ArrayLike | None = None,
     *,
     first: ArrayLike,
     second: ArrayLike,
     group: ArrayLike | pd.DataFrame,
+    data: Any = None,
     cross: bool = False,
     positive: str | None = None,
     threshold: Number | None = None,
@@ -51,6 +52,9 @@ def compare(
         Decisions of both versions: 0 and 1, or the two values of the label; or scores.
     group : array-like (n,) or data frame (n, k)
         Groups to compare, in one or more columns.
+    data : data frame or path, optional
+        Rows in a frame of pandas, polars, Arrow, DuckDB or Spark, or in CSV or Parquet files. The arrays are then names
+        of its columns.
     cross : bool, default False
         Compare the intersections of the columns of ``group``.
     positive : str, optional
@@ -92,7 +96,7 @@ def compare(
     from fairness_audits.inputs.columns import Columns
 
     given = Given(compare, locals())
-    found = Columns({"y": y, "first": first, "second": second}, several={"group": group})
+    found = Columns({"y": y, "first": first, "second": second}, several={"group": group}, data=data)
     groups, derived = found.groups(cross)
     named = found.name_in(given, predictions=UNNAMED, versions=(found.one("first"), found.one("second")))
     with found.opened(derived) as table:

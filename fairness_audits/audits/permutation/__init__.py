@@ -34,13 +34,14 @@ Correction = Literal["holm", "max-t", "bonferroni", "bh", "by", "none"]
 @audit(
     one={"y": "label", "score": "score", "prediction": "prediction", "cluster": "cluster", "weight": "weight"},
     several={"group": "group", "attribute": "attribute"},
-    python=("cross",),
+    python=("cross", "data"),
 )
 def permutation_test(
     y: ArrayLike | None = None,
     score: ArrayLike | None = None,
     prediction: ArrayLike | None = None,
     *,
+    data: Any = None,
     positive: str | None = None,
     threshold: Number | None = None,
     regression: bool = False,
@@ -82,6 +83,10 @@ def permutation_test(
         Scores or probabilities of class 1.
     prediction : array-like (n,), optional
         Decisions: 0 and 1, or the two values of the label. Alternatively, ``threshold`` derives them from the scores.
+    data : data frame or path, optional
+        Rows in a frame of pandas, polars, Arrow, DuckDB or Spark, or in CSV or Parquet files. The arrays are then names
+        of its columns, and rows are counted where they are: a lazy frame of polars, DuckDB or Spark is not collected if
+        counts are enough.
     positive : str, optional
         The label's value that counts as 1 (needed unless labels are 0 and 1).
     threshold : float, optional
@@ -162,7 +167,7 @@ def permutation_test(
 
     given = Given(permutation_test, locals())
     single = {"y": y, "score": score, "prediction": prediction, "cluster": cluster, "weight": weight}
-    columns = Columns(single, several={"group": group, "attribute": attribute})
+    columns = Columns(single, several={"group": group, "attribute": attribute}, data=data)
     groups, derived = columns.groups(cross)
     asked = asked_by(columns.name_in(given, predictions=UNNAMED).but(group=groups))
     with columns.opened(derived) as table:

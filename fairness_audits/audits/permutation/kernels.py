@@ -26,6 +26,9 @@ TO_UNIT = 1.0 / 9007199254740992.0
 LANES = 16
 """Number of partial sums, or samples, computed side by side: as many as fill a few registers."""
 
+SIDE = 32
+"""Number of permutations of ranks computed side by side: as many as a word has bits."""
+
 SMALL = 16
 """The members of groups with less than 1 / SMALL of the rows are chosen one by one."""
 
@@ -51,37 +54,41 @@ def below(word: Word, n: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def choose(seed: int, permutation: int, size: int, words: Array, member: Array) -> None:
-    """Draw a uniform subset of ``size`` of the n rows: ``member`` (n,) uint8 becomes 0 inside and 1 outside.
+def choose(seed: int, permutation: int, size: int, words: Array, member: Array, flag: int) -> None:
+    """Draw a uniform subset of ``size`` of the n rows: the bit ``flag`` of ``member`` (n,) becomes 0 inside, 1 outside.
 
     Each row first enters independently with probability close to size / n, by one random byte. Given their number, the
     chosen rows are a uniform subset, and it stays uniform when rows are removed or added at random until there are
-    ``size``. A small subset (or one that omits few rows) starts from the empty (or the full) set instead. ``words``
-    (ceil(n / 8),) uint64 is scratch space.
+    ``size``. A small subset (or one that omits few rows) starts from the empty (or the full) set instead. The other
+    bits of ``member`` stay as they are. ``words`` (ceil(n / 8),) uint64 is scratch space.
     """
     n = member.shape[0]
+    bit, others = member.dtype.type(flag), member.dtype.type(~flag)
     start = stream(seed, permutation)
     outside = 0
     if min(size, n - size) * SMALL < n:
-        member[:] = np.uint8(2 * size < n)
+        full = bit * member.dtype.type(2 * size < n)
+        for i in range(n):
+            member[i] = member[i] & others | full
         outside = n if 2 * size < n else 0
     else:
         for i in range(words.shape[0]):
             words[i] = mixed(start + np.uint64(i) * GOLDEN)
         octets = words.view(np.uint8)
-        cut = int(256 * size / n + 0.5)
+        cut = np.uint8(int(256 * size / n + 0.5))
         for i in range(n):
-            member[i] = np.uint8(octets[i] >= cut)
-            outside += member[i]
+            member[i] = member[i] & others | bit * (octets[i] >= cut)
+        for i in range(n):
+            outside += octets[i] >= cut
     chosen = n - outside
-    wrong = np.uint8(0) if chosen > size else np.uint8(1)
+    wrong = member.dtype.type(0) if chosen > size else bit
     change = abs(chosen - size)
     counter = mixed(start ^ GOLDEN)
     while change > 0:
         counter += GOLDEN
         i = below(mixed(counter), n)
-        if member[i] == wrong:
-            member[i] = np.uint8(1) - wrong
+        if member[i] & bit == wrong:
+            member[i] ^= bit
             change -= 1
 
 
@@ -99,7 +106,8 @@ def shuffle(seed: int, permutation: int, values: Array) -> None:
 def assign(seed: int, permutation: int, sizes: Array, words: Array, codes: Array) -> None:
     """Assign groups of the given sizes uniformly at random: ``codes`` (n,) uint8 becomes the group of each row."""
     if sizes.shape[0] == 2:
-        choose(seed, permutation, sizes[0], words, codes)
+        codes[:] = 0
+        choose(seed, permutation, sizes[0], words, codes, 1)
         return
     filled: Word = 0
     for group in range(sizes.shape[0]):
@@ -138,11 +146,65 @@ def ranked_moments(codes: Array, label: Array, tie_end: Array, moments: Array) -
                 tied[k] = 0.0
 
 
+@njit(inline="always")
+def _side_by_side(part: Array, word: int, label: int, every: float) -> None:
+    """Add a row to the sums of SIDE permutations; ``every`` counts the rows below with the other label."""
+    for lane in range(SIDE):
+        inside = (word >> np.int32(lane)) & np.int32(1) != 0
+        below = part[1 - label, lane]
+        first, second = 0.0 if inside else every - below, below if inside else 0.0
+        part[label, lane] += 1.0 if inside else 0.0
+        part[2 + label, lane] += first * first
+        part[4 + label, lane] += second * second
+        if label:
+            part[6, lane] += first
+            part[7, lane] += second
+
+
+@njit(cache=True, nogil=True)
+def two_ranked_moments(flags: Array, label: Array, moments: Array) -> None:
+    """Compute :func:`ranked_moments` without ties of at most SIDE permutations of two groups: ``moments`` (B, 3, 4).
+
+    ``flags`` (SIDE / 8, n) uint8 hold the group of each row: bit b % 8 of ``flags[b // 8]`` in permutation b. The sums
+    have the order of a single permutation, so they round alike.
+    """
+    part = np.zeros((8, SIDE))
+    negative, positive = 0.0, 0.0
+    for i in range(label.shape[0]):
+        word: Word = 0
+        for octet in range(SIDE // 8):
+            word |= np.int64(flags[octet, i]) << 8 * octet
+        # Constant rows of one array let the compiler compute the permutations in vectors.
+        if label[i]:
+            _side_by_side(part, np.int32(word), 1, negative)
+            positive += 1.0
+        else:
+            _side_by_side(part, np.int32(word), 0, positive)
+            negative += 1.0
+    for b in range(moments.shape[0]):
+        count, total, squares = moments[b]
+        for group in range(2):
+            for y, every in ((0, negative), (1, positive)):
+                count[2 * group + y] = part[y, b] if group else every - part[y, b]
+                squares[2 * group + y] = part[2 + 2 * group + y, b]
+            total[2 * group + 1] = part[6 + group, b]
+            # Of a positive and a negative of one group, one is lower.
+            total[2 * group] = count[2 * group] * count[2 * group + 1] - total[2 * group + 1]
+
+
 @njit(cache=True, nogil=True)
 def permuted_ranks(seed: int, first: int, sizes: Array, label: Array, tie_end: Array, moments: Array) -> None:
     """Compute :func:`ranked_moments` of permutations first, first + 1, ...: ``moments`` (B, 3, 2 G), initially 0."""
-    codes = np.empty(label.shape[0], np.uint8)
     words = np.empty((label.shape[0] + 7) // 8, np.uint64)
+    if sizes.shape[0] == 2 and tie_end.shape[0] == 0:
+        flags = np.zeros((SIDE // 8, label.shape[0]), np.uint8)
+        for b in range(0, moments.shape[0], SIDE):
+            some = moments[b : b + SIDE]
+            for lane in range(some.shape[0]):
+                choose(seed, first + b + lane, sizes[0], words, flags[lane // 8], 1 << lane % 8)
+            two_ranked_moments(flags, label, some)
+        return
+    codes = np.empty(label.shape[0], np.uint8)
     for b in range(moments.shape[0]):
         assign(seed, first + b, sizes, words, codes)
         ranked_moments(codes, label, tie_end, moments[b])

@@ -117,9 +117,10 @@ def _auc(data: Predictions, seed: int) -> Resampler:
     groups = len(data.groups)
     if not countable(data):
         return ClusteredRanks.of(data.label, data.score, *data.units(), groups, seed, data.weight)
+    rows = RankedRows.of(data.label, data.score, data.group, groups, seed)
+    if 2 * rows.distinct * ROWS_PER_KIND > len(data.label):
+        return rows
     scores, cell = np.unique(data.score, return_inverse=True)
-    if 2 * len(scores) * ROWS_PER_KIND > len(data.label):
-        return RankedRows.of(data.label, data.score, data.group, groups, seed)
     kinds = tabulated((groups, 2, len(scores)), data.group, data.label, cell).reshape(groups, -1)
     return CountResampler(BinnedAuc(len(scores)), kinds, seed)
 

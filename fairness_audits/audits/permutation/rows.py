@@ -55,6 +55,11 @@ class RankedRows:
         return cls(label[order].astype(np.uint8), codes, tie_end, sizes(group, groups), seed)
 
     @property
+    def distinct(self) -> int:
+        """Return the number of distinct scores."""
+        return int(self.tie_end.sum()) or len(self.label)
+
+    @property
     def observed(self) -> MetricEstimate:
         from fairness_audits.audits.permutation.kernels import ranked_moments
 

@@ -55,8 +55,11 @@ def independent(data: Predictions | Counts, metric: Auc | Rate) -> Array:
     if isinstance(data, Counts):
         counts = data.table.sum(axis=2) if isinstance(metric, Auc) else metric.split(data.table)[:, :2].sum(axis=1)
         return np.asarray(counts.reshape(groups, -1).min(axis=1))
-    unit, group = data.units()
-    counts = [np.bincount(group[np.unique(unit[kind])], minlength=groups) for kind in _kinds(data, metric)]
+    (unit, group), counts = data.units(), []
+    for kind in _kinds(data, metric):
+        held = np.zeros(len(group), dtype=bool)
+        held[unit[kind]] = True
+        counts.append(np.bincount(group[held], minlength=groups))
     return np.minimum.reduce(counts)
 
 

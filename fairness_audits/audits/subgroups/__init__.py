@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fairness_audits.arguments import UNNAMED, Given, audit
 from fairness_audits.validation import Count, Number, Positive, Share, Size, at_least
@@ -16,13 +16,16 @@ if TYPE_CHECKING:
 Rate = Literal["tpr", "fnr", "fpr", "tnr", "precision", "npv", "accuracy", "selection_rate", "base_rate"]
 
 
-@audit(one={"y": "label", "score": "score", "prediction": "prediction"}, several={"columns": "columns"})
+@audit(
+    one={"y": "label", "score": "score", "prediction": "prediction"}, several={"columns": "columns"}, python=("data",)
+)
 def worst_subgroups(
     columns: ArrayLike | pd.DataFrame,
     y: ArrayLike | None = None,
     score: ArrayLike | None = None,
     prediction: ArrayLike | None = None,
     *,
+    data: Any = None,
     positive: str | None = None,
     threshold: Number | None = None,
     metric: Rate = "selection_rate",
@@ -55,6 +58,9 @@ def worst_subgroups(
         Scores of class 1; give ``threshold`` to derive decisions from them.
     prediction : array-like (n,), optional
         Decisions: 0 and 1, or the two values of the label.
+    data : data frame or path, optional
+        Rows in a frame of pandas, polars, Arrow, DuckDB or Spark, or in CSV or Parquet files. The arrays are then names
+        of its columns.
     positive : str, optional
         The label's value that counts as 1 (needed unless labels are 0 and 1).
     threshold : float, optional
@@ -94,6 +100,6 @@ def worst_subgroups(
     from fairness_audits.inputs.columns import Columns
 
     given = Given(worst_subgroups, locals())
-    found = Columns({"y": y, "score": score, "prediction": prediction}, several={"columns": columns})
+    found = Columns({"y": y, "score": score, "prediction": prediction}, several={"columns": columns}, data=data)
     with found.opened() as table:
         return audited(found.name_in(given, predictions=UNNAMED), table)

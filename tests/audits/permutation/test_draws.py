@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairness_audits.audits.permutation import draws
+from fairness_audits.audits.permutation import draws, kernels
 from fairness_audits.audits.permutation.core import permutation_test
 from fairness_audits.audits.permutation.draws import CountResampler, Resampler, split
 from fairness_audits.audits.permutation.kernels import choose, shuffle
@@ -67,13 +67,25 @@ def test_tables_of_many_kinds_are_permuted_in_parts(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(("n", "size"), [(7, 3), (40, 1), (40, 39), (37, 2)])
 def test_every_subset_is_equally_likely(n: int, size: int) -> None:
     """3 of 7 start from random bytes; the others are few enough, or leave few enough out, to be chosen one by one."""
-    member, words = np.empty(n, np.uint8), np.empty((n + 7) // 8, np.uint64)
+    member, words = np.zeros(n, np.uint8), np.empty((n + 7) // 8, np.uint64)
     place = {subset: i for i, subset in enumerate(combinations(range(n), size))}
     seen = np.zeros(len(place))
     for b in range(40 * len(place)):
-        choose(17, b, size, words, member)
+        choose(17, b, size, words, member, 1)
         seen[place[tuple(np.flatnonzero(member == 0))]] += 1
     assert stats.chisquare(seen).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("size", [90, 5, 200])
+def test_permutations_of_two_groups_side_by_side_are_those_of_one_at_a_time(size: int) -> None:
+    label, sizes = np.random.default_rng(2).integers(0, 2, 203).astype(np.uint8), np.array([size, 203 - size])
+    untied = np.empty(0, dtype=bool)
+    codes, alone, together = np.empty((40, 203), np.uint8), np.zeros((40, 3, 4)), np.zeros((40, 3, 4))
+    kernels.permuted_codes(5, 3, sizes, codes)
+    for one, moments in zip(codes, alone, strict=True):
+        kernels.ranked_moments(one, label, untied, moments)
+    kernels.permuted_ranks(5, 3, sizes, label, untied, together)
+    np.testing.assert_array_equal(together, alone)
 
 
 def test_every_order_is_equally_likely() -> None:
