@@ -41,7 +41,7 @@ EXITS = (
     "exit status: 0 the audit ran, whatever its outcome; 2 an error that you can correct, with a message on stderr; 1 "
     "an unexpected error; 130 interrupted. {gate}{page}"
 )
-GATE = "With --gate: 0 not rejected, 3 rejected, 4 inconclusive. "
+GATE = "With --gate: 0 no difference is shown, 3 a difference is shown, 4 cannot tell. "
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -68,6 +68,12 @@ def percent(share: float, decimals: int = 1) -> str:
     return f"{100 * share:.{decimals}f} %"
 
 
+def points(difference: float) -> str:
+    """Format a difference of rates in percentage points: ``-17.1``; small ones keep two significant digits."""
+    number = 100 * difference
+    return f"{number:.1f}" if abs(number) >= 0.95 or number == 0 else f"{number:.2g}"
+
+
 def level(alpha: float) -> str:
     """Format the level of an interval: ``95 %``."""
     return f"{100 * (1 - alpha):g} %"
@@ -78,6 +84,12 @@ def p_text(p: float | None) -> str:
     if p is None:
         return "-"
     return "< 1e-16" if p < LEAST_P else f"{p:.2g}" if p >= 1e-4 else f"{p:.1e}"
+
+
+def p_is(p: float | None) -> str:
+    """Format a p-value with its name: ``p = 0.031``, ``p < 1e-16``."""
+    text = p_text(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
 def span(

@@ -75,7 +75,7 @@ class Result(Document):
 
     def __repr__(self) -> str:
         # A plan tests nothing, so it has no outcome.
-        return f"<{self.title} of {self.subject}: {self.outcome if self.verdict.facts else self.verdict.headline}>"
+        return f"<{self.title} of {self.subject}: {self.verdict.headline.lower()}>"
 
     def _repr_html_(self) -> str:
         """Return the page in an iframe for notebooks."""

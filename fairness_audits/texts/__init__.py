@@ -2,7 +2,7 @@
 
     name: subgroups                                                        # the command's
     title: Search for the worst subgroup
-    headlines: {rejected: UNEQUAL, not rejected: NOT REJECTED}
+    headlines: {rejected: A DIFFERENCE IS SHOWN, not rejected: NO DIFFERENCE IS SHOWN}
     sentence: The {{ rate }} of {{ different | n }} subgroups differs.      # the verdict's
     inconclusive:                                                          # reasons why the audit cannot tell
       - {when: n < 30, text: "Only {{ n }} rows have a finite ratio."}
@@ -34,9 +34,9 @@ from fairness_audits.messages import SHOWN, listed
 from fairness_audits.results import formats
 from fairness_audits.results.result import Brief, Caveat, Facts, Outcome, Result, Section, Verdict
 
-INCONCLUSIVE = "INCONCLUSIVE"
+INCONCLUSIVE = "CANNOT TELL"
 ENVIRONMENT = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-FORMATS = "decimal factor percent level p_text size span as_typed sentence signed"
+FORMATS = "decimal factor percent points level p_text p_is size span as_typed sentence signed"
 ENVIRONMENT.filters |= {name: getattr(formats, name) for name in FORMATS.split()}
 ENVIRONMENT.filters |= {
     "n": "{:,}".format,
@@ -47,6 +47,7 @@ ENVIRONMENT.filters |= {
     "repr": repr,
 }
 ENVIRONMENT.globals |= {"SHOWN": SHOWN, "fixed": formats.fixed, "factor": formats.factor}
+ENVIRONMENT.globals |= {"points": formats.points, "decimal": formats.decimal}
 
 
 @cache

@@ -281,7 +281,7 @@ def test_a_verdict_is_inconclusive_where_nothing_follows(
     assert reason.strip() in (verdict["reason"] or "")
     assert (verdict["reason"] is None) == (verdict["outcome"] != "inconclusive")
     head = " ".join(out.split("\n\n")[1].split())
-    assert head.startswith("INCONCLUSIVE. ") == (verdict["outcome"] == "inconclusive")
+    assert head.startswith("CANNOT TELL. ") == (verdict["outcome"] == "inconclusive")
     assert " ".join(verdict["sentence"].split()) in head
 
 

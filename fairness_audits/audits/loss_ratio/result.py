@@ -339,7 +339,7 @@ def _tests(said: Entry) -> Table:
             rows.append(Row((name, *["-"] * 5)))
             continue
         interval = span((test["ci_low"], test["ci_high"]), factor)
-        decision = "-" if not judged else "rejected" if test["rejected"] else "not rejected"
+        decision = "-" if not judged else f"{'' if test['rejected'] else 'no '}difference shown"
         rows.append(Row((name, factor(test["S_n"]), interval, factor(test["T_n"]), p_text(test["p_value"]), decision)))
     heads = ("", "S_n", f"{level(said['alpha'])} interval", "T_n", "p-value")
     return Table((*map(Column, heads), Column(f"at most {said['delta']:g}?", "text")), tuple(rows))

@@ -155,7 +155,7 @@ def permutation_test(
     >>> group = ["m"] * 100 + ["f"] * 100
     >>> result = permutation_test(y, prediction=decision, group=group, metric="tpr")
     >>> result
-    <Permutation audit of the predictions: rejected>
+    <Permutation audit of the predictions: a difference is shown>
     >>> table = result.to_frame()[["name_a", "estimate_a", "name_b", "estimate_b", "higher"]]
     >>> print(table.to_string(index=False))
     name_a  estimate_a name_b  estimate_b higher

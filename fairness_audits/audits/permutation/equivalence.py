@@ -27,8 +27,12 @@ from fairness_audits.audits.permutation.score_tests import Comparison, OneSided,
 from fairness_audits.audits.permutation.statistics import MetricEstimate
 
 Conclusion = Literal["exceeded", "not shown", "shown"]
-CONCLUSIONS: Mapping[Conclusion, str] = {"exceeded": "refuted", "not shown": "not shown", "shown": "shown"}
-"""The conclusions about bounds, such as "a ratio of at least 0.8", in words."""
+CONCLUSIONS: Mapping[Conclusion, str] = {
+    "exceeded": "beyond the margin",
+    "not shown": "cannot tell",
+    "shown": "within the margin",
+}
+"""The conclusions about a margin in words, in the order of a table."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,16 @@ class Bounds:
     @property
     def ends(self) -> tuple[float, float]:
         return self.low, self.high
+
+    @property
+    def conclusions(self) -> Mapping[Conclusion, str]:
+        """The conclusions about these bounds in words."""
+        if self.comparison == "difference":
+            return CONCLUSIONS
+        beyond, within = "below {:g}", "at least {:g}"
+        if not self.lowest_first:
+            beyond, within = "outside {:g} to {:g}", "within {:g} to {:g}"
+        return {**CONCLUSIONS, "exceeded": beyond.format(*self.ends), "shown": within.format(*self.ends)}
 
     @classmethod
     def margin(cls, margin: float) -> "Bounds":

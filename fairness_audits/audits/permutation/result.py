@@ -13,6 +13,7 @@ from fairness_audits.arguments import Given
 from fairness_audits.audits.permutation.asked import CORRELATION, Asked, asked_by
 from fairness_audits.audits.permutation.compute import WIDTH, Finding, gather, hypotheses
 from fairness_audits.audits.permutation.equivalence import CONCLUSIONS
+from fairness_audits.audits.permutation.metrics import METRICS, Rate
 from fairness_audits.audits.permutation.units import LEAST_UNITS
 from fairness_audits.inputs.table import sha256
 from fairness_audits.results.formats import decimal, factor, level, p_text, plain, signed, span
@@ -92,7 +93,9 @@ def _said(ordered: Sequence[Entry], findings: Sequence[Finding], asked: Asked) -
     pairs = {_place(one) for one in ordered}
     reasons = (f"{one['metric']} of {one['grouping']} ({one['undefined']})" for one in ordered if one["undefined"])
     return {
-        **{"known": known, "different": different, "first": refuted_first or different or known, "said": CONCLUSIONS},
+        **{"known": known, "different": different, "first": refuted_first or different or known},
+        "conclusions": asked.bounds.conclusions if asked.bounds else {},
+        "rates": sorted({one.test.metric for one in findings if isinstance(METRICS.get(one.test.metric), Rate)}),
         "estimated": [one for one in ordered if one["difference"] is not None],
         "undefined": [one.test.undefined for one in findings if one.test.undefined],
         "reasons": list(dict.fromkeys(reasons)),
@@ -258,7 +261,7 @@ def _tests(entries: Sequence[Entry], several: bool, asked: Asked) -> Table:
         Column("adjusted p", cell=under("adjusted_p_value", p_text)),
     )
     known = (one for one in entries if one["undefined"] is None)
-    rows = rows_of(columns, known, lambda entry: "rejected" if entry["rejected"] else "not rejected")
+    rows = rows_of(columns, known, lambda entry: f"{'' if entry['rejected'] else 'no '}difference shown")
     dashes = ["-"] * (len(columns) - 1)
     undefined = (Row((name(one), *dashes), "undefined") for one in entries if one["undefined"] is not None)
     return Table(columns, (*rows, *undefined), SHOWN_TESTS, "tests.csv")
@@ -291,7 +294,8 @@ def _bounds(entries: Sequence[Entry], asked: Asked) -> Table:
     )
     bounded = (one for one in entries if one["bounds"])
     ordered = sorted(bounded, key=lambda one: list(CONCLUSIONS).index(one["bounds"]["outcome"]))
-    rows = rows_of(columns, ordered, lambda one: CONCLUSIONS[one["bounds"]["outcome"]])
+    words = asked.bounds.conclusions if asked.bounds else CONCLUSIONS
+    rows = rows_of(columns, ordered, lambda one: words[one["bounds"]["outcome"]])
     return Table(columns, rows, SHOWN_TESTS, "tests.csv")
 
 

@@ -185,7 +185,7 @@ def _leading(entries: Entries) -> tuple[str, Entries]:
     rejected = [entry for entry in entries if entry["rejected"]]
     if worse := [entry for entry in rejected if entry["worse"]]:
         return "Worst first", worse
-    return ("Only better than all others", rejected) if rejected else ("None is significant. First by p-value", entries)
+    return ("Only better than all others", rejected) if rejected else ("The smallest p-values", entries)
 
 
 def _name(entry: Mapping[str, Any]) -> str:
@@ -204,7 +204,7 @@ def _table(entries: list[dict[str, Any]], given: Given) -> Table:
         Column(f"difference, {level(given.alpha)} interval", cell=under("interval", partial(span))),
         Column("adjusted p", cell=under("adjusted_p_value", p_text)),
     )
-    rows = rows_of(columns, entries[:500], lambda one: "rejected" if one["rejected"] else "not rejected")
+    rows = rows_of(columns, entries[:500], lambda one: f"{'' if one['rejected'] else 'no '}difference shown")
     return Table(columns, rows, SHOWN, "subgroups.csv")
 
 
