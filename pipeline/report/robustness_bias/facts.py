@@ -19,6 +19,7 @@ import pandas as pd
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.values import Array
 from pipeline.report import labels as w
+from pipeline.report.estimators import estimate
 from pipeline.report.facts import DATA, configured_facts, with_facts
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import initial_weights, regularizer, sign_agreement, stamps, study
@@ -262,7 +263,7 @@ def _less_robust(faces: Sequence[Audited]) -> Iterator[Fact]:
             known = np.array([series[partition, level] for series in values])
             known = known[np.isfinite(known)]
             place = {**_place(faces, NETWORKS, w.UTKFACE), "attack": attack, "partition": partition, "level": level}
-            yield from _share(place, "less_robust", Estimate.share(known < 0))
+            yield from _share(place, "less_robust", estimate("share", known < 0))
 
 
 def _biased(shown: Sequence[Audited]) -> Iterator[Fact]:

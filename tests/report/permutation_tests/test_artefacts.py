@@ -11,11 +11,12 @@ from fairness_audits.audits.permutation.power import power_of
 from fairness_audits.results.estimate import Estimate
 from pipeline.report.artefacts import compared
 from pipeline.report.comparison_table import printed
+from pipeline.report.estimators import LEVEL
 from pipeline.report.inputs import Inputs
 from pipeline.report.labels import TESTS
 from pipeline.report.permutation_tests.data import DIFFERENCES, POWERS, by_setting, quantiles
 from pipeline.report.permutation_tests.methods import over_splits
-from pipeline.report.permutation_tests.simulations import CONFIDENCE, multinomial_band, rate
+from pipeline.report.permutation_tests.simulations import multinomial_band
 from pipeline.report.reduction import departures
 from tests.report import studies
 from tests.report.studies import build, inputs_of
@@ -66,17 +67,8 @@ def test_the_band_of_a_histogram_holds_the_bars_of_uniform_p_values() -> None:
     low, high = multinomial_band(1 / bins, simulations)
     heights = rng.multinomial(simulations, np.full(bins, 1 / bins), size=4000) / simulations * bins
     inside = ((heights >= low) & (heights <= high)).mean()
-    assert CONFIDENCE - 0.01 < inside < CONFIDENCE + 0.02
+    assert LEVEL - 0.01 < inside < LEVEL + 0.02
     assert low < 1 < high
-
-
-def test_the_interval_of_a_rate_is_wilsons() -> None:
-    """(s + z^2 / 2) / (N + z^2) -+ z / (N + z^2) sqrt(s (N - s) / N + z^2 / 4)."""
-    found = rate(pd.DataFrame({"value": [0.0428], "simulations": [10_000]}))
-    z, s, n = 1.959964, 428, 10_000
-    half = z / (n + z**2) * np.sqrt(s * (n - s) / n + z**2 / 4)
-    center = (s + z**2 / 2) / (n + z**2)
-    assert (found.low, found.high, found.n) == (pytest.approx(center - half), pytest.approx(center + half), n)
 
 
 def test_sample_sizes_have_the_power_they_promise(inputs: Inputs) -> None:
