@@ -16,7 +16,8 @@ With the rows of a second quantity, it estimates the difference. An interval tha
 * ``mean square``: mean squares over their expectations (Cochran's Q over its degrees of ``freedom``), pooled, with the
   interval from the chi-squared distribution.
 * ``median``: the median over the repetitions with the interval of the sign test, which is valid for any distribution.
-* ``variance``, ``value``: a number without an interval.
+* ``median p``, ``variance``, ``value``: a number without an interval. The first combines the p-values of dependent
+  splits.
 
 A mean over J splits of the same rows has the corrected variance of Nadeau and Bengio, (1 / J + overlap) s^2 with
 ``overlap`` = test rows / train rows, if it is to hold for new data (Machine Learning 52, 2003).
@@ -184,6 +185,28 @@ def _median(sides: Sides, level: float) -> Estimate:
     return Estimate(float(np.median(finite)), n=len(finite), low=low, high=high)
 
 
+def _median_p(sides: Sides, level: float) -> Estimate:
+    (rows,) = sides
+    return Estimate(combined(rows["value"].to_numpy()), n=len(rows))
+
+
+def combined(p_values: Array) -> float:
+    """Combine the p-values of m dependent splits: (m / k) p_(k), k = ceil(m / 2), at most 1.
+
+    p_(k) is the k-th smallest p-value. If every hypothesis holds, the expected number of p-values of at most t k / m is
+    at most t k. By Markov's inequality, k of them are that small with probability at most t (Rueger 1978). The
+    dependence of the splits does not matter. A split without a test (NaN) counts as p = 1; the result is NaN if no
+    split has a test. For p-values adjusted by Holm's method within each split, the same argument, applied to the
+    smallest p-value of the true hypotheses, bounds the family-wise error.
+    """
+    p = np.asarray(p_values, float)
+    if not np.isfinite(p).any():
+        return math.nan
+    ordered = np.sort(np.where(np.isnan(p), 1.0, p))
+    k = -(-len(ordered) // 2)
+    return float(min(1.0, len(ordered) / k * ordered[k - 1]))
+
+
 def _value(sides: Sides, level: float) -> Estimate:
     """Return the number of all repetitions. The mean of equal values may differ from them by rounding."""
     (rows,) = sides
@@ -209,6 +232,7 @@ ESTIMATORS: Mapping[str, Estimator] = {
     "share": Estimator(_share, "the probability in a repetition or simulation", options=("trials",)),
     "mean square": Estimator(_mean_square, "the ratio of a variance to its expectation", ("freedom",)),
     "median": Estimator(_median, "the median over repetitions"),
+    "median p": Estimator(_median_p, "a p-value that is valid for dependent splits"),
     "variance": Estimator(_pooled, "the variance over groups"),
     "value": Estimator(_value, "the number itself"),
 }

@@ -12,7 +12,7 @@ from statsmodels.stats.proportion import proportion_confint
 from fairness_audits.audits.permutation.exact import Rates
 from fairness_audits.audits.permutation.intervals import newcombe
 from fairness_audits.results.estimate import Estimate
-from pipeline.report.estimators import ESTIMATORS, estimate, wilson_band
+from pipeline.report.estimators import ESTIMATORS, combined, estimate, wilson_band
 from tests.errors import invalid
 
 Z = 1.959963984540054
@@ -98,6 +98,29 @@ def test_the_interval_of_a_median_is_that_of_the_sign_test() -> None:
     assert binomtest(1, 10).pvalue <= 0.05 < binomtest(2, 10).pvalue
     assert np.isnan(estimate("median", values[:5]).low)
     assert np.isnan(estimate("median", values[-1:]).value)
+
+
+def test_one_split_keeps_its_p_value_equal_ones_are_doubled_and_one_without_a_test_counts_against_rejection() -> None:
+    """Of .01 and three splits without a test the second smallest is 1; without any test there is no p-value."""
+    assert combined(np.array([0.03])) == 0.03
+    assert combined(np.full(10, 0.01)) == pytest.approx(0.02)
+    assert combined(np.full(3, 0.01)) == pytest.approx(0.015)
+    assert combined(np.array([0.9, 0.8])) == 1.0
+    assert combined(np.array([0.01, np.nan, np.nan, np.nan])) == 1.0
+    assert np.isnan(combined(np.array([np.nan, np.nan])))
+
+
+def test_the_combination_keeps_the_level_where_its_bound_is_sharp() -> None:
+    """The worst dependence: with chance t half of the splits, drawn at random, have a common p below t / 2.
+
+    Each p is uniform below t / 2, P(p_i <= u) = t / 2 * u / (t / 2) = u, and the combination rejects with chance t.
+    """
+    rng = np.random.default_rng(3)
+    draws, m, t = 20_000, 10, 0.1
+    low = rng.random(draws) < t
+    p = np.where(low, rng.random(draws) * t / 2, 1.0)
+    found = np.array([combined(np.r_[np.full(m // 2, value), np.ones(m - m // 2)]) for value in p])
+    assert abs((found <= t).mean() - t) < 4 * np.sqrt(t * (1 - t) / draws)
 
 
 def test_a_number_alone_is_that_of_all_repetitions() -> None:
