@@ -22,23 +22,12 @@ state them, our copy lacks them, or they are too expensive. The claim is then de
 ``check`` (true) marks a statement that could hardly be false: it is decided in the same way and counted apart from the
 findings.
 
-``where`` (of the claim) and ``of`` (of the part) select rows. The quantity of the part is
-
-* the mean over repetitions, with Student's interval. ``magnitude`` takes absolute values; ``averaged`` first averages
-  the rows of each repetition; ``limits`` clips the interval to the range of possible means;
-* with ``less_than``, ``more_than`` or ``minus`` (another selection), the mean of the paired differences, because
-  repetitions share splits. ``less_than`` and ``more_than`` are also regions, below and above 0. For values of 0 or 1
-  the interval is Newcombe's for two shares, which ignores the pairing. Otherwise, if all values are equal, the interval
-  is that value from ``ENOUGH`` repetitions on, and the real line for fewer;
-* with ``counted`` (a region), the share of repetitions in the region, with Wilson's interval;
-* for a row with ``simulations``, or with the column named by ``share_of``, a share of that many, with Wilson's
-  interval. Two such shares are compared by Newcombe's interval;
-* for rows with ``groups``, each a share of that many groups of one network, the mean with Student's interval. The
-  standard deviation is at least that of chance;
-* for rows with an ``error``, a standard error over points that the repetitions share, the mean with the normal interval
-  of the mean error. It holds under any dependence of the repetitions;
-* for rows with ``freedom``, each a mean square over its expectation (Cochran's Q over its degrees of freedom), the
-  pooled ratio with the interval from the chi-squared distribution.
+``where`` (of the claim) and ``of`` (of the part) select rows. ``less_than``, ``more_than`` or ``minus`` is another
+selection. The quantity is then the difference, and ``less_than`` and ``more_than`` are also regions, below and above 0.
+``estimator`` (of the claim, or of a part) names how the number and its interval follow from the rows, see
+:mod:`pipeline.report.estimators`; ``limits`` and ``trials`` are its options. Before, ``magnitude`` takes absolute
+values, ``averaged`` averages the rows of each repetition, and ``counted`` (a region) makes each repetition 1 in the
+region and 0 outside; its estimator is the share.
 
 A region is one of ``above`` and ``below`` (open), ``at_least`` and ``at_most`` (closed), or ``within`` (closed on both
 sides). An undefined value lies in no region. A mean with an infinite or undefined value has no interval, so its part is
@@ -51,20 +40,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from scipy.stats import chi2, norm
 
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import check_keys
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.formats import interval, number
 from pipeline.report import labels
+from pipeline.report.estimators import ESTIMATORS, estimate
 from pipeline.report.facts import DATA
-from pipeline.report.rules import shares, with_wilson
-from pipeline.report.selection import by_repetition, select
+from pipeline.report.selection import select
 
 LEVEL = 0.05
 CONFIRMED, NOT_CONFIRMED, UNDECIDED, NOT_TESTABLE = "confirmed", "not confirmed", "undecided", "not testable here"
@@ -72,19 +60,19 @@ OUTCOMES = (CONFIRMED, NOT_CONFIRMED, UNDECIDED, NOT_TESTABLE)
 OF_MANY = "outside the region, but not after correction for the number of parts"
 FURTHER_SPLITS = "further splits could not decide it"
 CHANGED = "we changed the rule when we knew the numbers"
-EQUAL = 1e-12
-"""Rounding error of equal values, relative to the largest."""
-ENOUGH = 5
-"""Fewer equal values show nothing: if half of all values differ, four are equal with probability .5 ** 4 > .05."""
 
 REGIONS = ("above", "below", "at_least", "at_most", "within")
 COMPARED = {"less_than": "below", "more_than": "above"}
 """Comparisons with another selection, and the side of 0 on which the difference must lie."""
 OTHERS = ("minus", *COMPARED)
-CLAIM_KEYS = ("says", "source", "artefact", "about", "settings", "changed", "check", "where", "provided", "parts")
+CLAIM_KEYS = (
+    "says", "source", "artefact", "about", "estimator", "settings", "changed", "check", "where", "provided", "parts",
+)  # fmt: skip
+OPTIONS = ("limits", "trials")
+"""Options of estimators."""
 PART_KEYS = (
-    "label", "of", "magnitude", "averaged", "counted", "share_of", "limits", "decimals",
-    *OTHERS, *REGIONS,
+    "label", "of", "magnitude", "averaged", "counted", "estimator", "decimals",
+    *OPTIONS, *OTHERS, *REGIONS,
 )  # fmt: skip
 
 
@@ -244,6 +232,19 @@ def check(claims: Sequence[Mapping[str, Any]]) -> None:
             if len(regions) != 1:
                 problem = f"{where}: give one of {', '.join((*COMPARED, *REGIONS))}, found {regions}"
                 raise InvalidInput(problem, option=regions[-1] if regions else None)
+            name = estimator_of(part, claim)
+            if name not in ESTIMATORS:
+                known = "; ".join(f"{each} ({one.target})" for each, one in ESTIMATORS.items())
+                problem = f"{where}: estimator {name!r} is not one of {known}"
+                raise InvalidInput(problem, option="estimator")
+            if unknown := [key for key in OPTIONS if key in part and key not in ESTIMATORS[name].options]:
+                problem = f"{where}: the estimator {name!r} has no {unknown[0]}"
+                raise InvalidInput(problem, option=unknown[0])
+
+
+def estimator_of(part: Mapping[str, Any], claim: Mapping[str, Any]) -> str:
+    """Return the name of the estimator of a part; empty if neither the part nor its claim names one."""
+    return str(part.get("estimator", "share" if "counted" in part else claim.get("estimator", "")))
 
 
 def _check_keys(given: Mapping[str, Any], known: Sequence[str], needed: Sequence[str], where: str) -> None:
@@ -269,11 +270,8 @@ def _decision(claim: Mapping[str, Any], measured: pd.DataFrame) -> Decision:
         changed=f"{CHANGED}: {claim['changed']}" if "changed" in claim else "",
         check=bool(claim.get("check", False)),
     )
-    where = claim.get("where", {})
-    of_method = claim["about"] == "method"
     conditions, parts = (
-        [_Quantity.of(part, where, measured, of_method) for part in claim.get(name, ())]
-        for name in ("provided", "parts")
+        [_Quantity.of(part, claim, measured) for part in claim.get(name, ())] for name in ("provided", "parts")
     )
     for quantity in conditions:
         if why := quantity.lacks():
@@ -306,22 +304,22 @@ def _decision(claim: Mapping[str, Any], measured: pd.DataFrame) -> Decision:
 
 @dataclass(frozen=True)
 class _Quantity:
-    """The quantity of a part: the rows of one or two selections, and the rule that makes a number of them."""
+    """The quantity of a part: the rows of one or two selections, and the estimator that makes a number of them."""
 
     part: Mapping[str, Any]
     rows: list[pd.DataFrame]
+    estimator: str
     overlap: float = 0.0
-    """Test rows divided by train rows of the splits, for the correction of Nadeau and Bengio."""
+    """Test rows divided by train rows of the splits, if the part is about a method."""
 
     @classmethod
-    def of(
-        cls, part: Mapping[str, Any], where: Mapping[str, Any], measured: pd.DataFrame, of_method: bool
-    ) -> _Quantity:
+    def of(cls, part: Mapping[str, Any], claim: Mapping[str, Any], measured: pd.DataFrame) -> _Quantity:
         """Select the part's rows: one frame per selection, empty if its rows were not measured."""
         selections = [part["of"], *(part[name] for name in OTHERS if name in part)]
-        rows = [_chosen(measured, {**where, **selection}) for selection in selections]
+        rows = [_chosen(measured, {**claim.get("where", {}), **selection}) for selection in selections]
+        of_method = claim["about"] == "method"
         overlap = max((_overlap(one, measured) for one in rows if len(one)), default=0.0) if of_method else 0.0
-        return cls(part, rows, overlap)
+        return cls(part, rows, estimator_of(part, claim), overlap)
 
     def lacks(self) -> str:
         """Return why these rows are no evidence, or an empty text if they are."""
@@ -354,74 +352,32 @@ class _Quantity:
         return False if region.excludes(strictly.low, strictly.high) else None
 
     def estimate(self, level: float, forever: bool = False) -> Estimate:
-        """Estimate q with its interval at ``level``. With too few repetitions the interval is the real line.
+        """Estimate q with its interval at ``level``; ``forever`` is an option of means."""
+        options = {key: self.part[key] for key in OPTIONS if key in self.part}
+        if "overlap" in ESTIMATORS[self.estimator].options:
+            options |= {"overlap": self.overlap, "forever": forever}
+        try:
+            return estimate(self.estimator, *self.sides, level=level, **options)
+        except InvalidInput as error:
+            raise InvalidInput.within(f"part {self.part['label']!r}", error) from error
 
-        ``forever``: the interval of a corrected mean if any number of further splits had the same mean and standard
-        deviation.
-        """
-        sides = [_values(rows, self.part) for rows in self.rows]
-        if "freedom" in self.rows[0] and self.rows[0]["freedom"].notna().all():
-            return _mean_square(sides[0], self.rows[0]["freedom"], level)
-        of_many = [_share(rows, self.part.get("share_of", "simulations")) for rows in self.rows]
-        if all(of_many):
-            one, *others = (share for share in of_many if share)
-            return _less(one, others[0], level) if others else with_wilson(one, level)
-        errors = [rows["error"] for rows in self.rows if "error" in rows and rows["error"].notna().all()]
-        if len(errors) == len(self.rows):
-            value = sides[0].mean() - (sides[1].mean() if len(sides) > 1 else 0.0)
-            half = float(norm.ppf((1 + level) / 2)) * math.hypot(*(error.mean() for error in errors))
-            # A single row has the number of draws behind its error as n.
-            n = int(self.rows[0]["draws"].sum()) if "draws" in self.rows[0] else 0
-            return Estimate(value, n=n or len(sides[0]), low=value - half, high=value + half)
+    @cached_property
+    def sides(self) -> list[pd.DataFrame]:
+        """Return the rows as the part counts them."""
+        return [self._as_counted(rows) for rows in self.rows]
+
+    def _as_counted(self, rows: pd.DataFrame) -> pd.DataFrame:
+        if self.part.get("magnitude"):
+            rows = rows.assign(value=rows["value"].abs())
+        if self.part.get("averaged"):
+            # The mean of the others says nothing about an undefined value.
+            averages = rows.groupby("repetition")["value"].agg(lambda values: values.mean(skipna=False))
+            rows = averages.reset_index()
         if "counted" in self.part:
             region = Region.of(self.part["counted"])
-            inside = np.array([float(region.holds(value, value)) for value in sides[0]])
-            return with_wilson(Estimate.share(inside), level)
-        if len(sides) == 2 and all(side.isin([0.0, 1.0]).all() for side in sides):
-            one, other = (Estimate.share(side.to_numpy(float)) for side in sides)
-            return _less(one, other, level)
-        values = sides[0]
-        if len(sides) == 2:
-            one, other = sides[0].align(sides[1], join="inner")
-            values = one - other
-        limits = tuple(map(float, self.part.get("limits", (-math.inf, math.inf))))
-        found = Estimate.mean(values.to_numpy(float))
-        if found.n < len(values):
-            # The mean of the others says nothing about a value that is infinite or undefined.
-            return replace(found, low=-math.inf, high=math.inf)
-        by_chance = math.hypot(*map(_by_chance, self.rows))
-        deviation = max(found.std, by_chance)
-        if forever and self.overlap and math.isfinite(deviation):
-            half = float(norm.ppf((1 + level) / 2)) * deviation * math.sqrt(self.overlap)
-            return replace(found, low=max(found.value - half, limits[0]), high=min(found.value + half, limits[1]))
-        spread = deviation * math.sqrt(1 + found.n * self.overlap)
-        found = replace(found, std=spread).with_t_interval(level, *limits)
-        told = found.n > 1 and (
-            found.n >= ENOUGH or by_chance > 0 or np.ptp(values) > EQUAL * max(1.0, np.abs(values).max())
-        )
-        return found if told else Estimate(found.value, n=found.n, low=-math.inf, high=math.inf)
-
-
-def _less(one: Estimate, other: Estimate, level: float) -> Estimate:
-    gap = shares(other, one, 0.0, level)
-    return Estimate(gap.difference, n=one.n, low=gap.low, high=gap.high)
-
-
-def _values(rows: pd.DataFrame, part: Mapping[str, Any]) -> pd.Series:
-    """Return one value per repetition."""
-    if part.get("magnitude"):
-        rows = rows.assign(value=rows["value"].abs())
-    if part.get("averaged"):
-        # The mean of the others says nothing about an undefined value.
-        return rows.groupby("repetition")["value"].agg(lambda values: values.mean(skipna=False))
-    return by_repetition(rows, f"part {part['label']!r}: ").astype(float)
-
-
-def _share(rows: pd.DataFrame, column: str) -> Estimate | None:
-    """Return the share of simulations if there is a single row; ``column`` has their number."""
-    if len(rows) != 1 or column not in rows or rows[column].isna().any():
-        return None
-    return Estimate(float(rows["value"].iloc[0]), n=int(rows[column].iloc[0]))
+            inside = [float(region.holds(value, value)) for value in rows["value"]]
+            rows = rows.drop(columns="simulations", errors="ignore").assign(value=inside)
+        return rows
 
 
 def _overlap(rows: pd.DataFrame, measured: pd.DataFrame) -> float:
@@ -432,22 +388,6 @@ def _overlap(rows: pd.DataFrame, measured: pd.DataFrame) -> float:
         float(_chosen(measured, {**place, "statistic": name})["value"].iloc[0]) for name in ("test_rows", "train_rows")
     )
     return test / train
-
-
-def _by_chance(rows: pd.DataFrame) -> float:
-    """Return the standard deviation of shares of ``groups`` with one common probability; 0 for other rows."""
-    if "groups" not in rows or rows["groups"].isna().any():
-        return 0.0
-    chance = float(np.average(rows["value"], weights=rows["groups"]))
-    return math.sqrt(chance * (1 - chance) * float((1 / rows["groups"]).mean()))
-
-
-def _mean_square(values: pd.Series, freedom: pd.Series, level: float) -> Estimate:
-    """Pool the mean squares, with the interval of their expectation."""
-    total = float(freedom.sum())
-    square = float((values.to_numpy() * freedom.to_numpy()).sum())
-    low, high = (square / float(chi2.ppf((1 + sign * level) / 2, total)) for sign in (1, -1))
-    return Estimate(square / total, n=len(values), low=low, high=high)
 
 
 def _chosen(rows: pd.DataFrame, setting: Mapping[str, Any]) -> pd.DataFrame:

@@ -31,11 +31,12 @@ from fairness_audits.audits.inference import corrected
 from fairness_audits.errors import InvalidInput
 from fairness_audits.results.estimate import Estimate
 from pipeline.report import labels as w
+from pipeline.report.estimators import estimate
 from pipeline.report.facts import DATA
 from pipeline.report.inputs import Inputs, points
 from pipeline.report.reduction import Reduction, departures
 from pipeline.report.rules import ENOUGH_POWER, RULES, Outcome
-from pipeline.report.selection import by_repetition, by_statistic, explain_absence, parse_setting, select
+from pipeline.report.selection import by_statistic, explain_absence, parse_setting, select
 
 LEVEL = 0.05
 COMPARABLE_ORIGINS = frozenset({"official", "bundled", "simulated", "configuration"})
@@ -142,24 +143,6 @@ def check_published(published: pd.DataFrame) -> None:
             raise InvalidInput(f"{where}: a {kind} has no spread with n below 2", column="n", row=row)
 
 
-def estimate(rows: pd.DataFrame, kind: str) -> Estimate:
-    """Estimate our number from the rows of a setting: one row per repetition, or a single value.
-
-    If a proportion has a column ``simulations``, it is a share of that many simulations, together in all repetitions.
-    Raises ValueError if a repetition has several values.
-    """
-    values = by_repetition(rows).to_numpy(float)
-    if kind in ("proportion", "variance") and "simulations" in rows and rows["simulations"].notna().all():
-        number = rows["simulations"].to_numpy(float)
-        return Estimate(float(np.average(values, weights=number)), n=int(number.sum()))
-    if kind in ("mean", "run"):
-        return Estimate.mean(values)
-    if kind == "proportion":
-        return Estimate.share(values)
-    # The mean of equal values may differ from them by rounding.
-    return Estimate(float(values[0] if (values == values[0]).all() else values.mean()))
-
-
 @dataclass(frozen=True)
 class _Sides:
     """Our rows, all together and by statistic, and the reductions of the run."""
@@ -204,7 +187,7 @@ def _outcome(
         if rows.empty:
             absence = explain_absence(sides.measured, setting)
             return Estimate(math.nan), f"not measured in this run: {absence}", Outcome()
-        ours = estimate(rows, entry["kind"])
+        ours = estimate(rule.estimator, rows)
     except ValueError as error:
         raise InvalidInput.within(
             f"published {entry['artefact']}, {entry['row']} x {entry['column']}", error

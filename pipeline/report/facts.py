@@ -57,7 +57,6 @@ def _sizes(dataset: DatasetSummary) -> dict[str, float]:
     return {
         "rows": dataset.rows,
         "features": len(dataset.feature_names),
-        "train_share": round(dataset.train_rows / dataset.rows, 4),
         "train_rows": dataset.train_rows,
         "test_rows": dataset.test_rows,
         "positives_percent": 100 * dataset.positives,

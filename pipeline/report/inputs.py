@@ -11,7 +11,6 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from fairness_audits.errors import InvalidInput
-from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.style import in_order
 from fairness_audits.values import Classifier
 from pipeline.report import labels as w
@@ -128,10 +127,6 @@ class Inputs:
         Raises ValueError if a repetition has no value or several values.
         """
         return selection.by_repetition(self.select(**setting), f"{setting}: ")
-
-    def mean(self, **setting: str | float) -> Estimate:
-        """Return the mean and the standard deviation over repetitions."""
-        return Estimate.mean(self.values(**setting).to_numpy())
 
     def names(self, column: str, **setting: str | float) -> list[str]:
         """Return the distinct values of a column in the rows with these settings. Methods have a fixed order."""

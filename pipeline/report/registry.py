@@ -1,8 +1,6 @@
 """The tables and figures of each study, and the functions that make them.
 
-The package of a study lists its artefacts (``ARTEFACTS``) with the modules that make them, and the columns of its rows
-(``COLUMNS``). The workflow reads these lists without importing the modules. A decorator in the module gives a function
-its caption:
+A decorator makes a function in a module of ``pipeline/report/STUDY/`` an artefact, and gives it its caption:
 
     @artefact("How stable each map is.")
     def figure_2(inputs: Inputs) -> Picture:
@@ -10,12 +8,18 @@ its caption:
     @artefact("By the attacks.", "figure_7", attacks=ATTACKS)
     @artefact("By randomized smoothing.", "figure_8", attacks=SMOOTHING)
     def heat_map(inputs: Inputs, attacks: Sequence[str]) -> Picture:
+
+The workflow finds the decorators in the syntax trees of the modules, so planning a run does not import them. The
+package of a study lists the columns of its rows (``COLUMNS``).
 """
 
+import ast
 import functools
 import importlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from fairness_audits.errors import InvalidInput
@@ -24,6 +28,8 @@ from fairness_audits.messages import nearest
 Function = TypeVar("Function", bound=Callable[..., Any])
 SAVED = {"table": ("tables", ("csv", "md", "tex")), "figure": ("figures", ("pdf", "png"))}
 """The folder and the file types of each kind of artefact."""
+LAST = {"table_settings": 1, "comparison": 2}
+"""Places of the last tables of a study."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +59,11 @@ _recipes: dict[Declared, Recipe] = {}
 def artefact(caption: str, name: str = "", **arguments: Any) -> Callable[[Function], Function]:
     """Register the decorated function, called with ``arguments``, as the recipe of an artefact.
 
-    The artefact has the function's name by default. Raises InvalidInput if the study does not list it.
+    ``name`` is a literal text, by default the function's name.
     """
 
     def register(function: Function) -> Function:
         own = Declared(name or function.__name__, function.__module__)
-        study = own.module.split(".")[-2]
-        if own not in declared(study):
-            module = own.module.rpartition(".")[2]
-            problem = f"add {own.name!r} of {module!r} to ARTEFACTS in pipeline/report/{study}/__init__.py"
-            raise InvalidInput(problem, source=study, option=own.name)
         _recipes[own] = Recipe(caption, functools.partial(function, **arguments))
         return function
 
@@ -72,19 +73,47 @@ def artefact(caption: str, name: str = "", **arguments: Any) -> Callable[[Functi
 def declared(study: str) -> tuple[Declared, ...]:
     """Return every artefact of a study, in the order of the page.
 
-    Raises InvalidInput if the study lists no artefacts or lists a name twice.
+    Tables precede figures, and published artefacts precede ours, by their numbers. Ours are in the order of the modules
+    and their lines, with the settings and the comparison last. Raises InvalidInput if the study has no artefacts or two
+    with one name.
     """
     package = f"pipeline.report.{study}"
-    listed = getattr(importlib.import_module(package), "ARTEFACTS", ())
-    found = [Declared(name, f"{package}.{module}") for module, names in listed for name in names.split()]
+    (folder,) = importlib.import_module(package).__path__
+    found = [
+        Declared(name, f"{package}.{path.stem}")
+        for path in sorted(Path(folder).glob("*.py"))
+        for name in _decorated(path.read_text(encoding="utf-8"))
+    ]
     names = [one.name for one in found]
     if not found:
-        remedy = f"List them as ARTEFACTS in pipeline/report/{study}/"
-        raise InvalidInput(f"study {study!r} has no artefacts", source=study, option="ARTEFACTS", remedy=remedy)
+        remedy = f"Decorate a function in pipeline/report/{study}/ with artefact()"
+        raise InvalidInput(f"study {study!r} has no artefacts", source=study, remedy=remedy)
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        problem = f"study {study!r} lists {', '.join(twice)} more than once"
+        problem = f"study {study!r} has {', '.join(twice)} more than once"
         raise InvalidInput(problem, source=study, option=twice[0], remedy="Rename one of them")
+    return tuple(sorted(found, key=lambda one: _place(one.name)))
+
+
+@functools.cache
+def _decorated(source: str) -> tuple[str, ...]:
+    """Return the names of the artefacts of a module in the order of their decorators."""
+    functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+    found = []
+    for function in functions:
+        for decorator in function.decorator_list:
+            match decorator:
+                case ast.Call(func=ast.Name(id="artefact"), args=[_, ast.Constant(value=str(name))]):
+                    found.append(name)
+                case ast.Call(func=ast.Name(id="artefact")):
+                    found.append(function.name)
     return tuple(found)
+
+
+def _place(name: str) -> tuple[bool, bool, float, int]:
+    """Return the place of an artefact on the page. Those with equal places keep their order."""
+    number, _, variant = name.partition("_")[2].partition("_")
+    published = number.isdigit() and not variant
+    return kind(name) == "figure", not published, float(number) if number.isdigit() else math.inf, LAST.get(name, 0)
 
 
 def columns(study: str) -> list[str]:
@@ -124,13 +153,10 @@ def entry(study: str, name: str) -> Declared:
 
 
 def find(study: str, name: str) -> Recipe:
-    """Return the recipe of an artefact. Raises InvalidInput if its module does not make it."""
-    listed = entry(study, name)
-    importlib.import_module(listed.module)
-    if listed not in _recipes:
-        problem, remedy = f"{listed.module} does not make {name}", "Decorate a function there with artefact()"
-        raise InvalidInput(problem, source=listed.module, option=name, remedy=remedy)
-    return _recipes[listed]
+    """Return the recipe of an artefact."""
+    own = entry(study, name)
+    importlib.import_module(own.module)
+    return _recipes[own]
 
 
 def kind(name: str) -> str:

@@ -41,9 +41,9 @@ from scipy.stats import betabinom, binom, nct, ttest_ind_from_stats
 from scipy.stats import f as fisher
 from scipy.stats import t as student
 
-from fairness_audits.audits.inference import Ends, wilson_interval
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.values import Array
+from pipeline.report.estimators import difference_of_shares
 
 MEAN_MARGIN = 1.5
 """Largest difference of two means that counts as agreement, in published standard deviations."""
@@ -104,9 +104,9 @@ def one_run(published: Estimate, ours: Estimate, rounding: float, level: float) 
 
 def shares(published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:
     """Test the published k of n under our rate, with Newcombe's interval. The count k is exact, not rounded."""
-    first, second = (Ends(side.value, *wilson_interval(side.value, side.n, level)) for side in (ours, published))
+    gap = difference_of_shares(ours, published, level)
     p = predictive(ours, published.n)[round(published.value * published.n)]
-    return Outcome(float(p), None, *first.minus(second))
+    return Outcome(float(p), None, gap.value, gap.low, gap.high)
 
 
 def predictive(ours: Estimate, n: int) -> Array:
@@ -155,17 +155,6 @@ def variances(published: Estimate, ours: Estimate, rounding: float, level: float
     return Outcome(min(float(p), 1.0), None, ours.value - printed, next(ends) - high, next(ends) - low)
 
 
-def with_wilson(share: Estimate, level: float) -> Estimate:
-    """Add Wilson's interval to a share."""
-    low, high = wilson_interval(share.value, share.n, level)
-    return replace(share, low=low, high=high)
-
-
-def wilson_band(values: Array, n: int, level: float) -> Array:
-    """Return Wilson's intervals (2, k) of shares (k,) of n each; NaN for n = 0."""
-    return np.array([wilson_interval(float(value), n, level) for value in values], float).reshape(-1, 2).T
-
-
 def equality(published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:
     """Test equality within ``rounding``, or to nine digits."""
     tolerance = max(0.0 if math.isnan(rounding) else rounding, 1e-9 * abs(published.value))
@@ -177,9 +166,12 @@ Compare = Callable[[Estimate, Estimate, float, float], Outcome]
 
 @dataclass(frozen=True)
 class Rule:
-    """The rule of a kind of number: its name, the columns of the published number that it needs, and its test."""
+    """The rule of a kind of number: its name, the estimator of our number (see :mod:`pipeline.report.estimators`), the
+    columns of the published number that it needs, and its test.
+    """
 
     called: str
+    estimator: str
     needs: tuple[str, ...]
     test: Compare
     spread: bool = False
@@ -202,17 +194,17 @@ class Rule:
 
 RULES = {
     "mean": Rule(
-        "Welch's test", ("value", "std", "n", "rounding"), means, spread=True,
+        "Welch's test", "mean", ("value", "std", "n", "rounding"), means, spread=True,
         margin=lambda published: MEAN_MARGIN * published.std, power=power_of_means,
     ),
     "run": Rule(
-        "one more repetition", ("value", "rounding"), one_run, spread=True, power=power_of_run, predictive=True
+        "one more repetition", "mean", ("value", "rounding"), one_run, spread=True, power=power_of_run, predictive=True
     ),
     "proportion": Rule(
-        "predictive check", ("value", "n"), shares, margin=lambda published: SHARE_MARGIN, decides=could_differ,
-        power=power_of_shares, predictive=True,
+        "predictive check", "share", ("value", "n"), shares, margin=lambda published: SHARE_MARGIN,
+        decides=could_differ, power=power_of_shares, predictive=True,
     ),
-    "variance": Rule("F test", ("value", "n", "rounding"), variances),
-    "constant": Rule("equality", ("value",), equality),
-    "reading": Rule("reading error", ("value", "rounding"), equality),
+    "variance": Rule("F test", "variance", ("value", "n", "rounding"), variances),
+    "constant": Rule("equality", "value", ("value",), equality),
+    "reading": Rule("reading error", "value", ("value", "rounding"), equality),
 }  # fmt: skip

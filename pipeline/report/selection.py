@@ -74,13 +74,18 @@ def text_of(found: Any) -> str:
     return str(found)
 
 
-def by_repetition(rows: pd.DataFrame, of: str = "") -> pd.Series:
-    """Return one value per repetition. Raises InvalidInput for several, and names the columns in which they differ."""
+def check_repetitions(rows: pd.DataFrame, of: str = "") -> None:
+    """Raise InvalidInput if a repetition has several values, and name the columns in which they differ."""
     if rows["repetition"].duplicated().any():
         again = rows[rows.duplicated("repetition", keep=False)]
         varying = [c for c in rows.columns if c not in ("value", "repetition") and again[c].nunique(dropna=False) > 1]
         problem = f"{of}several values for a repetition: give {', '.join(varying)} too"
         raise InvalidInput(problem, column=varying[0] if varying else None)
+
+
+def by_repetition(rows: pd.DataFrame, of: str = "") -> pd.Series:
+    """Return one value per repetition, see :func:`check_repetitions`."""
+    check_repetitions(rows, of)
     return rows.set_index("repetition")["value"].sort_index()
 
 

@@ -9,14 +9,13 @@ import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 
-from fairness_audits.audits.inference import wilson_interval
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import enumerated, nearest
-from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.formats import parameter
 from fairness_audits.results.markup import raised
 from fairness_audits.results.style import INK, METHODS, PAGE_WIDTH, MethodStyle, curve, method_style, new_figure
 from pipeline.report import labels as w
+from pipeline.report.estimators import estimate
 from pipeline.report.stamp import Picture, Stamp
 from pipeline.workflow.sweep import Figure, column
 
@@ -79,7 +78,6 @@ def chosen(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
     return selected
 
 
-LEVEL = 0.95
 WIDEST, THINNEST = 2.4, 1.0
 """Line widths of the first and the last line of a panel, in points."""
 
@@ -97,20 +95,12 @@ def summary(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
     table = grouped.agg(mean="mean", std="std", n="count", of="size").reset_index()
     table["not_finite"] = table.pop("of") - table["n"]
     shares = finite.groupby("statistic", observed=True)["value"].agg(lambda values: values.dropna().isin([0, 1]).all())
-    ends = [
-        _interval(Estimate(line["mean"], line["std"], int(line["n"])), bool(shares[line["statistic"]]))
-        for line in table.to_dict("records")
+    found = [
+        estimate("share" if shares[statistic] else "mean", values.dropna().to_numpy(float))
+        for (statistic, *_), values in grouped
     ]
-    table[["low", "high"]] = np.array(ends, float).reshape(-1, 2)
+    table[["low", "high"]] = np.array([(one.low, one.high) for one in found], float).reshape(-1, 2)
     return _traded(table, figure) if figure.against else table
-
-
-def _interval(found: Estimate, share: bool) -> tuple[float, float]:
-    """Compute the 95 % interval of a share or of a mean over repetitions."""
-    if share and found.n:
-        return wilson_interval(found.value, found.n, LEVEL)
-    interval = found.with_t_interval(LEVEL)
-    return interval.low, interval.high
 
 
 def _traded(table: pd.DataFrame, figure: Figure) -> pd.DataFrame:

@@ -58,14 +58,15 @@ MEASURED = pd.concat(
 
 def claim(*parts: dict[str, Any], **more: Any) -> dict[str, Any]:
     named = [{"label": "q", **part} for part in parts]
-    words = {"says": "A finding.", "source": "Section 1", "artefact": "table_1", "about": "draws"}
+    words = {"says": "A finding.", "source": "Section 1", "artefact": "table_1", "about": "draws", "estimator": "mean"}
     return {**words, "parts": named, **more}
 
 
-def of(method: str) -> dict[str, Any]:
-    return {"of": {"method": method}}
+def of(method: str, estimator: str = "mean") -> dict[str, Any]:
+    return {"of": {"method": method}, "estimator": estimator}
 
 
+OF_GROUPS, WITH_ERROR = "mean of shares", "mean with error"
 CASES: dict[str, tuple[list[dict[str, Any]], str]] = {
     "nine inside, one infinite": ([{**of("infinite"), "below": 1.5}], UNDECIDED),
     "nine inside, one undefined": ([{**of("undefined"), "below": 1.5}], UNDECIDED),
@@ -73,14 +74,14 @@ CASES: dict[str, tuple[list[dict[str, Any]], str]] = {
     "three values that are equal but for rounding": ([{**of("equal"), "above": 0}], UNDECIDED),
     "magnitudes, averaged": ([{**of("signs"), "averaged": True, "magnitude": True, "above": 0.5}], CONFIRMED),
     "an undefined value among those averaged": ([{**of("gaps"), "averaged": True, "below": 1.5}], UNDECIDED),
-    "shares of groups, late less early": ([{**of("late"), "more_than": {"method": "early"}}], CONFIRMED),
-    "shares of groups, early less late": ([{**of("early"), "less_than": {"method": "late"}}], CONFIRMED),
+    "shares of groups, late less early": ([{**of("late", OF_GROUPS), "more_than": {"method": "early"}}], CONFIRMED),
+    "shares of groups, early less late": ([{**of("early", OF_GROUPS), "less_than": {"method": "late"}}], CONFIRMED),
     "one repetition has no interval": ([{**of("single"), "below": 5}], UNDECIDED),
     # The mean, 1.5, with the normal 90 % interval of the mean error .3; and its difference to .5, whose error is .5.
-    "an error over points, inside": ([{**of("over points"), "above": 1.0}], CONFIRMED),
-    "an error over points, open": ([{**of("over points"), "above": 1.01}], UNDECIDED),
+    "an error over points, inside": ([{**of("over points", WITH_ERROR), "above": 1.0}], CONFIRMED),
+    "an error over points, open": ([{**of("over points", WITH_ERROR), "above": 1.01}], UNDECIDED),
     "a difference of two over points": (
-        [{"of": {"method": "over points"}, "minus": {"method": "other points"}, "within": [0.17, 1.83]}],
+        [{**of("over points", WITH_ERROR), "minus": {"method": "other points"}, "within": [0.17, 1.83]}],
         CONFIRMED,
     ),
     "all parts hold": ([{**of("low"), "below": 1.5}, {**of("high"), "above": 1.5}], CONFIRMED),
@@ -89,9 +90,10 @@ CASES: dict[str, tuple[list[dict[str, Any]], str]] = {
     "less than itself": ([{**of("low"), "less_than": {"method": "low"}}], NOT_CONFIRMED),
     "nothing is not below nothing": ([{**of("never"), "below": 0}], NOT_CONFIRMED),
     "nothing is at most nothing": ([{**of("never"), "at_most": 0}], CONFIRMED),
-    "ten of ten are not all": ([{**of("high"), "counted": {"above": 1.5}, "above": 0.9}], UNDECIDED),
+    "ten of ten are not all": ([{**of("high", "share"), "counted": {"above": 1.5}, "above": 0.9}], UNDECIDED),
     # Ten of ten less ten of ten leave .21 open, by Newcombe's 90 % interval.
-    "nothing less nothing": ([{**of("never"), "minus": {"method": "never"}, "within": [-0.21, 0.21]}], UNDECIDED),
+    "nothing less nothing": ([{**of("never", "share"), "minus": {"method": "never"}, "within": [-0.21, 0.21]}],
+                             UNDECIDED),
     "a twin": ([{**of("twin"), "below": 1.5}], NOT_TESTABLE),
     "not in the run": ([{**of("absent"), "below": 1.5}], NOT_TESTABLE),
     "one part holds, one was not run": ([{**of("low"), "below": 1.5}, {**of("absent"), "below": 1.5}], NOT_TESTABLE),
@@ -121,7 +123,7 @@ def test_a_part_tells_its_number_and_its_interval() -> None:
 
 def test_a_claim_means_something_only_where_its_conditions_hold() -> None:
     held, broken = (
-        {"label": "share of trials that count", **of("high"), "counted": {"above": least}, "at_least": 0.5}
+        {"label": "share of trials that count", **of("high", "share"), "counted": {"above": least}, "at_least": 0.5}
         for least in (1.5, 2.5)
     )
     shown = claim({**of("low"), "below": 1.5}, provided=[held])
@@ -134,6 +136,7 @@ def test_a_claim_means_something_only_where_its_conditions_hold() -> None:
 
 # Each way to make a number of rows, with rows on which a claim must be confirmed, refuted and left open.
 A, B = {"method": "a"}, {"method": "b"}
+SHARE, ERROR, SQUARE = ({"of": A, "estimator": name} for name in ("share", WITH_ERROR, "mean square"))
 BETWEEN = LOW - LOW.mean()
 BITS = [1.0] * 19 + [0.0]
 DATA = pd.DataFrame(
@@ -170,26 +173,26 @@ KINDS: dict[str, tuple[dict[str, Any], pd.DataFrame, pd.DataFrame, pd.DataFrame]
         {"of": A, "counted": {"above": 1.5}, "above": 0.5},
         rows(HIGH, method="a"), rows(LOW, method="a"), rows([*HIGH[:5], *LOW[:5]], method="a")),
     "two counted shares": (
-        {"of": A, "more_than": B}, pair(BITS, np.zeros(20)), pair(np.zeros(20), BITS), pair(BITS, np.ones(20))),
+        {**SHARE, "more_than": B}, pair(BITS, np.zeros(20)), pair(np.zeros(20), BITS), pair(BITS, np.ones(20))),
     "a share of simulations": (
-        {"of": A, "within": [0.025, 0.075]},
+        {**SHARE, "within": [0.025, 0.075]},
         single(0.05, simulations=4000), single(0.3, simulations=4000), single(0.075, simulations=4000)),
     "two shares of simulations": (
-        {"of": A, "more_than": B}, pair([0.3], [0.05], simulations=4000), pair([0.05], [0.3], simulations=4000),
+        {**SHARE, "more_than": B}, pair([0.3], [0.05], simulations=4000), pair([0.05], [0.3], simulations=4000),
         pair([0.05], [0.05], simulations=4000)),
     "shares of few groups": (
-        {"of": A, "limits": [0, 1], "above": 0.5},
+        {"of": A, "estimator": "mean of shares", "limits": [0, 1], "above": 0.5},
         rows(np.full(6, 0.9), method="a", groups=10.0), rows(np.full(6, 0.1), method="a", groups=10.0),
         rows(np.full(6, 0.5), method="a", groups=10.0)),
     "a mean square over its expectation": (
-        {"of": A, "above": 1}, single(4.0, freedom=5), single(0.1, freedom=5), single(1.5, freedom=5)),
+        {**SQUARE, "above": 1}, single(4.0, freedom=5), single(0.1, freedom=5), single(1.5, freedom=5)),
     "two shares of simulations within a margin": (
-        {"of": A, "minus": B, "within": [-0.025, 0.025]}, pair([0.05], [0.05], simulations=4000),
+        {**SHARE, "minus": B, "within": [-0.025, 0.025]}, pair([0.05], [0.05], simulations=4000),
         pair([0.3], [0.05], simulations=4000), pair([0.3], [0.275], simulations=4000)),
     "an error over points": (
-        {"of": A, "above": 0}, single(1.0, error=0.1), single(-1.0, error=0.1), single(0.1, error=0.1)),
+        {**ERROR, "above": 0}, single(1.0, error=0.1), single(-1.0, error=0.1), single(0.1, error=0.1)),
     "a difference of two over points": (
-        {"of": A, "less_than": B}, pair([1.0], [2.0], error=0.1), pair([2.0], [1.0], error=0.1),
+        {**ERROR, "less_than": B}, pair([1.0], [2.0], error=0.1), pair([2.0], [1.0], error=0.1),
         pair([1.0], [1.1], error=0.1)),
 }  # fmt: skip
 
@@ -274,7 +277,7 @@ def test_shares_of_few_groups_that_happen_to_be_alike_are_no_surer_than_their_gr
     measured = rows(np.array([0.7, 0.75, 0.7]), method="kept")
     part = {**of("kept"), "limits": [0, 1], "below": 0.8}
     (alike,) = decide([claim(part)], measured)
-    (few,) = decide([claim(part)], measured.assign(groups=10.0))
+    (few,) = decide([claim({**part, "estimator": "mean of shares"})], measured.assign(groups=10.0))
     assert (alike.outcome, few.outcome) == (CONFIRMED, UNDECIDED)
     half = 2.919986 * np.sqrt(few.parts[0].value * (1 - few.parts[0].value) / 10 / 3)
     assert few.parts[0].low == pytest.approx(few.parts[0].value - half)
@@ -286,6 +289,9 @@ def test_shares_of_few_groups_that_happen_to_be_alike_are_no_surer_than_their_gr
         (claim({**of("low")}), None),
         (claim({**of("low"), "above": 0, "below": 1}), "below"),
         (claim({**of("low"), "abov": 1}), "abov"),
+        (claim({**of("low", "the mean"), "above": 1}), "estimator"),
+        (claim({"of": {}, "above": 1}, estimator=""), "estimator"),
+        (claim({**of("low", "share"), "limits": [0, 1], "above": 1}), "limits"),
         ({"says": "q is low", "parts": []}, "source"),
     ],
 )
@@ -307,7 +313,7 @@ def test_every_list_of_claims_can_be_read(path: Path) -> None:
 
 
 # Every part of every listed claim, on made-up rows on which it must be confirmed, refuted and left open.
-STEP, NOISE = 0.02, np.linspace(-1, 1, 100)
+BASE, STEP, NOISE = 0.5, 0.02, np.linspace(-1, 1, 100)
 
 
 def every_part() -> Iterator[Any]:
@@ -328,11 +334,14 @@ def targets(region: Region) -> tuple[float, float, float]:
 
 
 def made_up(part: dict[str, Any], where: dict[str, Any], values: Any) -> pd.DataFrame:
-    """Rows of the part with these values. Of a comparison the other side has the value 1."""
-    sides = {"of": values} | {name: np.ones(len(values)) for name in ("minus", *COMPARED) if name in part}
+    """Rows of the part with these values and little error. Of a comparison the other side has the value BASE."""
+    sides = {"of": values} | {name: np.full(len(values), BASE) for name in ("minus", *COMPARED) if name in part}
+    columns = {"groups": 1e6, "error": np.std(values) / 10, "freedom": 10_000, "simulations": 10_000, "draws": 10_000}
     named = {"block": "b", "dataset": "d", "statistic": "s", **where}
     found = [
-        pd.DataFrame({**named, **part[name], "origin": "official", "repetition": range(len(values)), "value": value})
+        pd.DataFrame(
+            {**named, **part[name], "origin": "official", "repetition": range(len(values)), "value": value, **columns}
+        )
         for name, value in sides.items()
     ]
     data = [DATA.assign(dataset=name) for name in pd.concat(found)["dataset"].unique()]
@@ -351,7 +360,7 @@ def test_every_part_of_every_claim_can_be_confirmed_refuted_and_left_open(entry:
         counts = (0, 100, half) if inside < end else (100, 0, half)
         cases = [np.r_[np.full(count, within), np.full(100 - count, beyond)] for count in counts]
     else:
-        base = float(compared is not None or "minus" in part)
+        base = BASE * (compared is not None or "minus" in part)
         small, large = (0.0 if exact else 1e-3), STEP / 2
         cases = [base + inside + small * NOISE, base + outside + small * NOISE, base + end + large * NOISE]
     outcomes = [decide([entry], made_up(part, entry.get("where", {}), values))[0].outcome for values in cases]

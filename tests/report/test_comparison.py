@@ -16,7 +16,7 @@ from scipy.stats import f as fisher
 from scipy.stats import t as student
 
 from fairness_audits.results.estimate import Estimate
-from pipeline.report.comparison import COLUMNS, check_published, compare, estimate
+from pipeline.report.comparison import COLUMNS, check_published, compare
 from pipeline.report.comparison_table import (
     as_table,
     printed,
@@ -457,12 +457,3 @@ def test_other_settings_and_other_data_are_not_expected_to_be_equal(inputs: Inpu
     assert set(lines.loc[lines["dataset"] == "compas", "settings"]) == {OTHER}
     assert set(lines.loc[lines["dataset"] != "compas", "settings"]) == {SAME}
     assert np.isnan(lines.loc[lines["dataset"] == "compas", "largest"]).all()
-
-
-def test_all_repetitions_are_compared() -> None:
-    rows = pd.DataFrame({"repetition": range(5), "value": [-50.0, -20, -20, -20, -20]})
-    assert estimate(rows, "reading").value == -26
-    assert estimate(rows.assign(value=0.1), "constant").value == 0.1
-    shares = pd.DataFrame({"repetition": range(2), "value": [0.75, 0.1], "simulations": [1000, 3000]})
-    pooled = estimate(shares, "proportion")
-    assert (pooled.value, pooled.n) == (pytest.approx(0.2625), 4000)

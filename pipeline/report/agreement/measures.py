@@ -50,9 +50,9 @@ from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.style import ordered
 from fairness_audits.values import Array
 from pipeline.report import labels as w
+from pipeline.report.estimators import estimate
 from pipeline.report.fliptest.trials import BOTH
 from pipeline.report.inputs import Inputs, as_text
-from pipeline.report.permutation_tests.methods import over_splits
 
 BLOCK = "agreement"
 LEVEL = 0.05
@@ -247,11 +247,13 @@ def verdicts(inputs: Inputs, dataset: str, attribute: str) -> dict[tuple[str, st
     made = {}
     for method in methods(inputs, dataset):
         own = {name: here[(here["method"] == method) & (here["measure"] == name)] for name in MEASURES}
-        p = corrected(np.array([over_splits(part["p"].to_numpy(float)) for part in own.values()]), "holm")
+        p = corrected(
+            np.array([estimate("median p", part["p"].to_numpy(float)).value for part in own.values()]), "holm"
+        )
         for (measure, part), adjusted in zip(own.items(), p, strict=True):
             values = part["effect"].to_numpy(float)
             # A single split can have an extreme ratio, so ratios use the median.
-            effect = Estimate.median(values) if measure in INDIVIDUAL else Estimate.mean(values).with_t_interval()
+            effect = estimate("median" if measure in INDIVIDUAL else "mean", values)
             word = "" if len(part) else why_not(dataset, method, measure)
             made[method, measure] = Verdict(effect, float(adjusted), word or ("" if effect.n else UNDEFINED))
     return made

@@ -11,6 +11,7 @@ from fairness_audits.results.style import method_style
 from fairness_audits.results.table import Cell, Column, Kind
 from pipeline.report import labels as w
 from pipeline.report.agreement import measures as m
+from pipeline.report.estimators import estimate
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
 from pipeline.report.selection import select
@@ -48,7 +49,7 @@ def of_dataset(inputs: Inputs, dataset: str) -> StampedTable:
     def cell(line: Line, method: str) -> Cell:
         if line[1] in PERFORMANCE:
             place = {"dataset": dataset, "method": method, "statistic": line[1]}
-            found_mean = inputs.mean(audit="tabular_robustness", **place).with_t_interval()
+            found_mean = estimate("mean", inputs.select(audit="tabular_robustness", **place))
             return replace(found_mean, text=number(found_mean.value, 2))
         first, *others = verdicts(line, method)
         # The correction is over the measures of one attribute. A model fails both together if it fails one.
@@ -120,8 +121,8 @@ def table_concordance(inputs: Inputs) -> StampedTable:
 
     def mean(pair: m.Pair, statistic: str) -> Estimate:
         own = rows[(rows["dataset"] == pair[0]) & (rows["attribute"] == pair[1]) & (rows["statistic"] == statistic)]
-        found = Estimate.mean(own.groupby("repetition")["value"].mean().to_numpy(float))
-        return found.with_t_interval(least=-1 if statistic == "tau" else 0, most=1)
+        averages = own.groupby("repetition")["value"].mean().reset_index()
+        return estimate("mean", averages, limits=(-1 if statistic == "tau" else 0, 1))
 
     shown: Kind = "value and interval"
     return tabulated(
@@ -152,10 +153,10 @@ def table_pairs(inputs: Inputs) -> StampedTable:
 
     def tau(pair: tuple[str, str], place: tuple[str, str]) -> Cell:
         setting = {"measure": pair[0], "other": pair[1], "dataset": place[0], "attribute": place[1]}
-        values = select(taus, setting)["value"]
-        if values.empty:
+        rows = select(taus, setting)
+        if rows.empty:
             return None
-        found = Estimate.mean(values.to_numpy(float)).with_t_interval(least=-1, most=1)
+        found = estimate("mean", rows, limits=(-1, 1))
         return replace(found, text=number(found.value, 2))
 
     pairs = list(taus[["measure", "other"]].drop_duplicates().itertuples(index=False, name=None))

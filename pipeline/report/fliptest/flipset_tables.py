@@ -11,6 +11,7 @@ from fairness_audits.results.formats import number, p_value, spread
 from fairness_audits.results.style import ordered
 from fairness_audits.results.table import Cell, Column, Kind
 from pipeline.report import labels as w
+from pipeline.report.estimators import estimate
 from pipeline.report.fliptest import flipset_panels, trials
 from pipeline.report.fliptest.trials import BOTH, AuditedMap
 from pipeline.report.inputs import Inputs
@@ -152,7 +153,7 @@ def table_subgroups(inputs: Inputs) -> StampedTable:
         ((low, high),) = inputs.datasets[dataset].levels.values()
         codes.append(f"{label}: {low} 0, {high} 1")
         root = {"audit": AUDIT, "dataset": dataset, "context": ROOT, "part": HELD_OUT}
-        ends = [spread(inputs.mean(**root, statistic=name), 3) for name in ("ci_low", "ci_high")]
+        ends = [spread(estimate("mean", inputs.select(**root, statistic=name)), 3) for name in ("ci_low", "ci_high")]
         ends_of_all.append(f"{label} [{', '.join(ends)}]")
         rows += [((label, SEARCH, str(line["context"])), _context(line)) for line in shown]
         for place in trials.places(inputs, dataset=dataset, method="given"):

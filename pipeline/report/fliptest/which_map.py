@@ -20,6 +20,7 @@ from fairness_audits.results.style import FAINT, INK, finish, level, new_panels,
 from fairness_audits.results.table import Cell, Column, Kind
 from fairness_audits.values import Array
 from pipeline.report import labels as w
+from pipeline.report.estimators import LEVEL, estimate
 from pipeline.report.fliptest import trials
 from pipeline.report.fliptest.validation import HEALTHY, counted, validated
 from pipeline.report.inputs import Inputs
@@ -36,8 +37,6 @@ WIDTH_OF_A_GROUP = 0.8
 HALF = 0.08
 """Half of the width of one map."""
 DOT: Any = {"alpha": 0.4, "markeredgewidth": 0, "linestyle": "none"}
-LEVEL = 0.95
-NORMAL = 1.96
 FEWEST = 3
 """Smallest number of draws with a jackknife error."""
 means: Callable[[Array], Any] = partial(np.nanmean, axis=0)
@@ -103,9 +102,10 @@ def figure_2(inputs: Inputs) -> Picture:
             found = images(of_map, point)
             style, values = w.MAPS[transport], variances(found)
             axes.plot(_beside(place, len(values)), values, style.marker, color=style.color, **DOT, markersize=2.6)
-            middle, error = log_variance(found), jackknife(log_variance, found)
-            ends = np.exp(middle + np.array([[-NORMAL], [NORMAL]]) * error)
-            points(axes, [place], [np.exp(middle)], style, ends, markersize=4.2, markeredgecolor=INK)
+            log = {"repetition": 0, "value": log_variance(found), "error": jackknife(log_variance, found)}
+            mean = estimate("mean with error", pd.DataFrame([log]))
+            ends = np.exp([[mean.low], [mean.high]])
+            points(axes, [place], [np.exp(mean.value)], style, ends, markersize=4.2, markeredgecolor=INK)
     for row, value in zip(grid, (0, 1), strict=True):
         row[0].set_ylabel(f"variance of the image of ${value}$")
     return Picture(

@@ -9,9 +9,9 @@ import pandas as pd
 from scipy.special import ndtri
 from scipy.stats import spearmanr
 
-from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.table import Column, Kind
 from pipeline.report import labels as w
+from pipeline.report.estimators import estimate
 from pipeline.report.facts import configured_facts, with_facts
 from pipeline.report.inputs import Inputs
 from pipeline.report.reduction import flat
@@ -69,7 +69,7 @@ class Quantity:
         values = self.values(inputs, dataset, method, steps)
         if self.kind == "total":
             return float(values.sum())
-        found = Estimate.share(values) if self.kind == "share" else Estimate.mean(values)
+        found = replace(estimate("share" if self.kind == "share" else "mean", values), low=np.nan, high=np.nan)
         return float(found.value) if self.kind == "average" else found
 
 

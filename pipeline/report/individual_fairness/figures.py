@@ -18,18 +18,17 @@ from fairness_audits.messages import enumerated
 from fairness_audits.results.formats import parameter
 from fairness_audits.results.style import INK, curve, finish, level, logarithmic, method_style, new_panels, step_band
 from pipeline.report import labels as w
+from pipeline.report.estimators import LEVEL, wilson_band
 from pipeline.report.individual_fairness import facts as q
 from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
-from pipeline.report.rules import wilson_band
 from pipeline.report.selection import select
 from pipeline.report.stamp import Picture
 
 BLUE_TO_RED = "RdBu_r"
 GROUPS = (("o", "majority"), ("^", "minority"))
 BAND = (10, 90)
-LEVEL = 0.95
 TICKS = (-4, -2, 0, 2, 4)
 STABILITY = 2.0
 """Bound of stability: the iteration x <- x - 2 lambda eta (x - x0) contracts if 2 lambda eta < 2, diverges above 2."""
@@ -189,7 +188,7 @@ def figure_tolerance(inputs: Inputs) -> Picture:
             style = method_style(method)
             delta, share = rejection_curve(values, right)
             axes.step(delta, share, where="post", color=style.color, linestyle=style.line, label=style.label)
-            step_band(axes, delta, wilson_band(share, int(np.isfinite(values).sum()), LEVEL), style.color)
+            step_band(axes, delta, wilson_band(share, int(np.isfinite(values).sum())), style.color)
         level(axes, x=configured(inputs, "audit", dataset, methods[0])["audit.delta"])
         axes.set(xscale="log", xlim=(1, right), ylim=(-0.04, 1.04), title=f"{w.dataset_label(dataset)}, {test}")
         logarithmic(axes, "x")

@@ -9,6 +9,7 @@ from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.style import method_style
 from fairness_audits.results.table import Cell, Column, Kind, Row
 from pipeline.report import labels as w
+from pipeline.report.estimators import estimate
 from pipeline.report.individual_fairness import facts as q
 from pipeline.report.individual_fairness.facts import Quantity, configured
 from pipeline.report.inputs import Inputs
@@ -131,8 +132,8 @@ def table_confidence(inputs: Inputs) -> StampedTable:
     datasets = inputs.names("dataset", block="audit")
     rows: list[tuple[Sequence[str], Callable[..., Any], int | None]] = []
     for d, x in product(datasets, (*q.PERFORMANCE, q.T_N, q.ERROR_T_N)):
-        of = partial(x.measure, inputs, d)
-        rows.append(((w.dataset_label(d), x.key), lambda m, of=of: of(m).with_t_interval(), None))
+        values = partial(x.values, inputs, d)
+        rows.append(((w.dataset_label(d), x.key), lambda m, values=values: estimate("mean", values(m)), None))
     notes = (
         "Mean over the repetitions with Student's 95 % interval. Repetitions are random splits of one data set and "
         "share rows, but the intervals treat them as independent. They hold for new splits of these data, not for "

@@ -11,6 +11,7 @@ from fairness_audits.results.formats import p_value
 from fairness_audits.results.style import in_order, method_style
 from fairness_audits.results.table import Cell, Column
 from pipeline.report import labels as w
+from pipeline.report.estimators import estimate
 from pipeline.report.inputs import Inputs
 from pipeline.report.permutation_tests.data import difference_of
 from pipeline.report.registry import artefact
@@ -61,26 +62,9 @@ def table_methods(inputs: Inputs) -> StampedTable:
     )  # fmt: skip
 
 
-def over_splits(p_values: np.ndarray) -> float:
-    """Combine the p-values of m dependent splits: (m / k) p_(k), k = ceil(m / 2), at most 1.
-
-    p_(k) is the k-th smallest p-value. If every hypothesis holds, the expected number of p-values of at most t k / m is
-    at most t k. By Markov's inequality, k of them are that small with probability at most t (Rueger 1978). The
-    dependence of the splits does not matter. A split without a test (NaN) counts as p = 1; the result is NaN if no
-    split has a test. For p-values adjusted by Holm's method within each split, the same argument, applied to the
-    smallest p-value of the true hypotheses, bounds the family-wise error.
-    """
-    p = np.asarray(p_values, float)
-    if not np.isfinite(p).any():
-        return math.nan
-    ordered = np.sort(np.where(np.isnan(p), 1.0, p))
-    k = -(-len(ordered) // 2)
-    return float(min(1.0, len(ordered) / k * ordered[k - 1]))
-
-
 def _cells(found: Mapping[str, np.ndarray], alpha: float) -> dict[str, Cell]:
     adjusted = found["p_adjusted"]
-    p = over_splits(adjusted)
+    p = estimate("median p", adjusted).value
     with_test = adjusted[np.isfinite(adjusted)]
     return {
         "difference": Estimate.mean(found["difference"]),

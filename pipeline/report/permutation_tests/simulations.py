@@ -1,6 +1,5 @@
 """Simulations: Table 1 and Figure 1 of DiCiccio et al. (2020), levels with few positives, and power."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -9,18 +8,15 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import binom
 
-from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.style import FAINT, counts_along, curve, finish, level, new_panels, panel_letter, points
 from fairness_audits.results.table import Cell, Column
 from pipeline.report import labels as w
+from pipeline.report.estimators import LEVEL, estimate
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
-from pipeline.report.rules import with_wilson
 from pipeline.report.stamp import Picture
 from pipeline.report.table import StampedTable, tabulated
 
-CONFIDENCE = 0.95
-"""Confidence level of the intervals for the simulation error."""
 SETTINGS = {"fnr_levels": "our choice for section 4.2", "few_positives": "few positives"}
 """Blocks of tests of false negative rates. Tests of AUCs in groups of the same sizes are shown beside them."""
 AUCS, RARE = "auc_levels", "auc_few_positives"
@@ -55,7 +51,7 @@ def table_1(inputs: Inputs) -> StampedTable:
         stamp=inputs.stamp("null_rejection"),
         notes=(
             f"Shares of {count(rows, 'simulations')} simulations of {count(rows, 'n')} pairs, {count(rows, 'draws')} "
-            f"permutations each, with {CONFIDENCE * 100:.0f} % Wilson intervals.",
+            f"permutations each, with {100 * LEVEL:.0f} % Wilson intervals.",
             "All tests use Pearson's correlation. FairTest pools and shuffles both variables, cuts them in halves and "
             "compares the correlation of the halves with the observed one. The unstudentised test permutes the "
             "errors. Algorithm 1 does the same with the studentised correlation.",
@@ -68,16 +64,14 @@ def table_1(inputs: Inputs) -> StampedTable:
 def _rates_of(tests: Mapping[str, str]) -> list[Column]:
     """Return a column for the rate of each test, by its name in the table."""
     return [
-        Column(name, "value and interval", decimals=4, cell=lambda part, test=test: rate(part[part["test"] == test]))
+        Column(
+            name,
+            "value and interval",
+            decimals=4,
+            cell=lambda part, test=test: estimate("share", part[part["test"] == test]),
+        )
         for name, test in tests.items()
     ]
-
-
-def rate(rows: pd.DataFrame) -> Estimate:
-    """Return the simulated rejection rate of one test in one setting (one row) with its Wilson interval."""
-    (line,) = rows.to_dict("records")
-    share = Estimate(float(line["value"]), n=int(line["simulations"]))
-    return Estimate(math.nan) if math.isnan(share.value) else with_wilson(share, CONFIDENCE)
 
 
 def count(rows: pd.DataFrame, column: str) -> str:
@@ -141,7 +135,7 @@ def table_directions(inputs: Inputs) -> StampedTable:
         notes=(
             f"Share of {count(rows, 'simulations')} simulations with p \u2264 {place['alpha']:g} and an observed "
             f"difference of the wrong sign, {count(rows, 'draws')} permutations each, with "
-            f"{CONFIDENCE * 100:.0f} % Wilson intervals. Group A has {count(rows, 'n_a')} rows, "
+            f"{100 * LEVEL:.0f} % Wilson intervals. Group A has {count(rows, 'n_a')} rows, "
             f"{share(rows, 'positives_a')} positive. Group B has {count(rows, 'n_b')} rows, "
             f"{share(rows, 'positives_b')} positive. The true positive rate is {place['rate']:g} in B, and higher by "
             "the true difference in A.",
@@ -163,7 +157,7 @@ def _columns(inputs: Inputs, side: int, group: str, prefix: str, tests: Sequence
         label = w.TESTS[test].label
 
         def of(pair: Sequence[pd.DataFrame], test: str = test) -> Cell:
-            return None if pair[side].empty else rate(pair[side][pair[side]["test"] == test])
+            return None if pair[side].empty else estimate("share", pair[side][pair[side]["test"] == test])
 
         yield Column(f"{prefix}{label}", "value and interval", group=group, name=label, cell=of)
 
@@ -184,7 +178,7 @@ def _notes(rates: pd.DataFrame, aucs: pd.DataFrame, rare: pd.DataFrame) -> tuple
     alpha = float(rates["alpha"].iloc[0])
     both = pd.concat([aucs, rare])
     return (
-        f"Share of simulations with p \u2264 {alpha:g}, with {CONFIDENCE * 100:.0f} % Wilson intervals. The metric is "
+        f"Share of simulations with p \u2264 {alpha:g}, with {100 * LEVEL:.0f} % Wilson intervals. The metric is "
         "equal in both groups, so every rejection is an error and the share should be at most the level.",
         f"{count(rates, 'simulations')} simulations of false negative rates and {count(both, 'simulations')} of AUCs, "
         f"{count(pd.concat([rates, both]), 'draws')} permutations each.",
@@ -236,7 +230,7 @@ def figure_1(inputs: Inputs) -> Picture:
             f"{simulations:,} simulations with {count(rows, 'draws')} permutations or resamples each. Group A has "
             f"{count(rows, 'n_a')} rows, {share(rows, 'positives_a')} positive. Group B has {count(rows, 'n_b')} rows, "
             f"{share(rows, 'positives_b')} positive. The true positive rate is {place['rate']:g} in both.",
-            f"Dashed: uniform p-values. Dotted: {CONFIDENCE * 100:.0f} % band of their bars. Dark: p \u2264 {alpha:g}, "
+            f"Dashed: uniform p-values. Dotted: {100 * LEVEL:.0f} % band of their bars. Dark: p \u2264 {alpha:g}, "
             "with the share of simulations.",
         ),
     )
@@ -280,7 +274,7 @@ def figure_levels(inputs: Inputs) -> Picture:
         "above the level. The exact test stays at or below it. The studentised test of AUCs rises if few of many rows "
         "are positive.",
         notes=(
-            f"Dashed: the level. Grey: {CONFIDENCE * 100:.0f} % band of a test with exactly this level. A test above "
+            f"Dashed: the level. Grey: {100 * LEVEL:.0f} % band of a test with exactly this level. A test above "
             "the band rejects too often.",
             f"Group A has {count(rows, 'n_a')} rows, {share(rows, 'positives_a')} positive. Group B is "
             f"{share(rows, 'positives_b')} positive (hollow markers: {share(rare, 'positives_b')}), and its size grows "
@@ -324,7 +318,7 @@ def figure_power(inputs: Inputs) -> Picture:
         tests = w.tests_in(list(of_one["test"]))
         for k, test in enumerate(tests):
             found = of_one[of_one["test"] == test].sort_values("n")
-            rates = [rate(found.iloc[[i]]) for i in range(len(found))]
+            rates = [estimate("share", found.iloc[[i]]) for i in range(len(found))]
             value, *ends = np.array([(one.value, one.low, one.high) for one in rates]).T
             # Side by side, so that equal shares do not hide each other.
             place = found["n"].to_numpy(float) * BESIDE ** (k - (len(tests) - 1) / 2)
@@ -358,7 +352,7 @@ def figure_power(inputs: Inputs) -> Picture:
         notes=(
             f"(a) shows the share rejected, the other panels compare it with the formula. Dashed: the level {alpha:g}. "
             "Grey: the formula, a normal approximation, labelled with the true difference. Other panels: the share "
-            f"minus the formula, or minus the level if there is no difference. Bars: {CONFIDENCE * 100:.0f} % Wilson "
+            f"minus the formula, or minus the level if there is no difference. Bars: {100 * LEVEL:.0f} % Wilson "
             "intervals. At each number of rows, the tests are drawn side by side.",
             f"{count(rows, 'simulations')} simulations with groups of equal size. The rate in B is {place['rate']:g}. "
             f"{share(rows, 'positives_a')} of A and {share(rows, 'positives_b')} of B are positive.",
@@ -367,7 +361,7 @@ def figure_power(inputs: Inputs) -> Picture:
 
 
 def multinomial_band(width: float, simulations: int) -> tuple[float, float]:
-    """Return the interval of the height of a histogram bar of uniform p-values with probability ``CONFIDENCE``.
+    """Return the interval of the height of a histogram bar of uniform p-values with probability ``LEVEL``.
     A bar of this ``width`` holds Binomial(simulations, width) p-values. Its height is their share divided by the width.
     """
     low, high = binomial_band(width, simulations)
@@ -375,8 +369,8 @@ def multinomial_band(width: float, simulations: int) -> tuple[float, float]:
 
 
 def binomial_band(expected: float, simulations: int) -> tuple[float, float]:
-    """Return the central interval of Binomial(simulations, expected) / simulations with probability ``CONFIDENCE``."""
-    low, high = binom.interval(CONFIDENCE, simulations, expected)
+    """Return the central interval of Binomial(simulations, expected) / simulations with probability ``LEVEL``."""
+    low, high = binom.interval(LEVEL, simulations, expected)
     return float(low) / simulations, float(high) / simulations
 
 

@@ -22,11 +22,11 @@ from fairness_audits.results.formats import number
 from fairness_audits.results.style import PAGE_WIDTH, line_style, new_figure, panel_letter, step_band
 from fairness_audits.values import Array
 from pipeline.report import labels as w
+from pipeline.report.estimators import LEVEL, wilson_band
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.study import Audited
-from pipeline.report.rules import wilson_band
 from pipeline.report.stamp import Picture, say
 from pipeline.training.sgd_config import accuracy_curve
 
@@ -39,7 +39,7 @@ ACCURACY, ACCURACIES = Normalize(0, 1), colormaps["viridis"]
 MEAN: Any = {"color": "#C0392B", "linestyle": (0, (4, 1.2))}
 ONE_OF_MANY = "#0072B2"
 ABSCISSA = rf"$\tau$ ({w.UNITS})"
-BANDS = f"Bands: Wilson's pointwise {100 * study.LEVEL:g} % interval of each share over the test images."
+BANDS = f"Bands: Wilson's pointwise {100 * LEVEL:g} % interval of each share over the test images."
 Pair = tuple[str, str | None]
 """A data set and one of its partitions; None means the partition into classes."""
 
@@ -59,7 +59,7 @@ class Group:
     def bands(self, level: int, tau: Array) -> tuple[Array, Array]:
         """Return Wilson's 95 % intervals (2, t) of both curves at each tau (t,)."""
         sizes = [int((member & self.lengths.counts).sum()) for member in self.partition.element(level)]
-        inside, outside = map(wilson_band, self.curves(level, tau), sizes, (study.LEVEL, study.LEVEL))
+        inside, outside = map(wilson_band, self.curves(level, tau), sizes)
         return inside, outside
 
 

@@ -19,6 +19,7 @@ import pandas as pd
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.values import Array
 from pipeline.report import labels as w
+from pipeline.report.estimators import estimate
 from pipeline.report.facts import DATA, configured_facts, with_facts
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import initial_weights, regularizer, sign_agreement, stamps, study
@@ -262,7 +263,7 @@ def _less_robust(faces: Sequence[Audited]) -> Iterator[Fact]:
             known = np.array([series[partition, level] for series in values])
             known = known[np.isfinite(known)]
             place = {**_place(faces, NETWORKS, w.UTKFACE), "attack": attack, "partition": partition, "level": level}
-            yield from _share(place, "less_robust", Estimate.share(known < 0))
+            yield from _share(place, "less_robust", estimate("share", known < 0))
 
 
 def _biased(shown: Sequence[Audited]) -> Iterator[Fact]:
@@ -278,43 +279,23 @@ def _biased(shown: Sequence[Audited]) -> Iterator[Fact]:
 
 
 def _same_sign(shown: Sequence[Audited]) -> Iterator[Fact]:
-    """Yield ``same_sign`` and ``opposed``, which compare the networks of one data set.
+    """Yield ``same_sign``, the share of groups with the same sign under two networks, over all pairs of one data set.
 
-    ``same_sign`` is the share of groups with the same sign under two networks, over all pairs. Pairs share networks, so
-    each network has a row with its jackknife pseudo-value (:func:`pseudo_values`). ``opposed`` is whether a group is
-    significantly less robust under one network and more robust under another, at level .05 for all n networks together.
-    If the true sign is the same under all networks, a group is opposed only if a network shows the wrong sign. At a
-    two-sided p of .1 / n this happens with probability 1 / (20 n) per network. Data sets without such a small p are
-    excluded.
+    Pairs share networks, so each network has a row with its jackknife pseudo-value (:func:`pseudo_values`).
     """
     networks = [one for one in shown if one.block == NETWORKS]
     for denominator in w.DENOMINATORS:
+        tables = [one.table(w.DEEPFOOL, denominator=denominator).reindex(one.groups) for one in networks]
+        signs = [
+            np.sign(table["sigma"].to_numpy(float)[sign_agreement.once(one.groups)])
+            for one, table in zip(networks, tables, strict=True)
+        ]
         shares: dict[tuple[int, int], float] = {}
-        opposed: list[bool] = []
-        for dataset in dict.fromkeys(one.dataset for one in networks):
-            here = [i for i, one in enumerate(networks) if one.dataset == dataset]
-            sign, sure = _signs([networks[i] for i in here], denominator, 2 * study.SIGNIFICANT / len(networks))
-            for (i, one), (j, other) in combinations(zip(here, sign, strict=True), 2):
-                known = np.isfinite(one * other)
-                if known.any():
-                    shares[i, j] = float((one == other)[known].mean())
-            if sure.any():
-                several = np.isfinite(sign).sum(axis=0) > 1
-                opposed += list((sure.min(axis=0) < 0)[several] & (sure.max(axis=0) > 0)[several])
+        for i, j in combinations(range(len(networks)), 2):
+            if networks[i].dataset == networks[j].dataset and (known := np.isfinite(signs[i] * signs[j])).any():
+                shares[i, j] = float((signs[i] == signs[j])[known].mean())
         place = {**_place(networks, NETWORKS), "attack": w.DEEPFOOL, "denominator": denominator}
         yield from _each(place, "same_sign", pseudo_values(shares))
-        yield from _each(place, "opposed", opposed)
-
-
-def _signs(networks: Sequence[Audited], denominator: str, level: float) -> tuple[Array, Array]:
-    """Return the signs of sigma (networks, groups) in the comparisons of one data set, NaN if undefined, and a copy
-    with 0 for signs that are not significant at this level.
-    """
-    groups = networks[0].groups
-    tables = [one.table(w.DEEPFOOL, denominator=denominator).reindex(groups) for one in networks]
-    names = ("sigma", "sigma_p_adjusted")
-    sigma, p = (np.array([table[name] for table in tables], float)[:, sign_agreement.once(groups)] for name in names)
-    return np.sign(sigma), np.where(p < level, np.sign(sigma), 0)
 
 
 def _ratios(faces: Sequence[Audited]) -> Iterator[Fact]:

@@ -11,6 +11,7 @@ from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.formats import DASH, interval, p_value
 from fairness_audits.results.table import Cell, Column, Kind, Row
 from pipeline.report import labels as w
+from pipeline.report.estimators import estimate
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
 from pipeline.report.robustness_bias import stamps, study
@@ -171,10 +172,9 @@ def table_folds(inputs: Inputs) -> StampedTable:
     run = study.run(found)
     body = []
     for (partition, level), line in study.over_folds(inputs).iterrows():
-        mean, least, largest, half = (float(line[name]) for name in ("sigma", "least", "largest", "error"))
-        half *= study.ENDS / 2
-        ends = interval(Estimate(mean, low=mean - half, high=mean + half), 3)
-        body.append(Row((w.PARTITIONS[partition], w.plainly(level), mean, ends, least, largest)))
+        sigma = estimate("mean with error", pd.DataFrame([{"repetition": 0, "value": line["sigma"], **line}]))
+        cells = (sigma.value, interval(sigma, 3), float(line["least"]), float(line["largest"]))
+        body.append(Row((w.PARTITIONS[partition], w.plainly(level), *cells)))
     return StampedTable(
         title=f"Logistic regression on UTKFace, over {len(run) or 'several'} folds.",
         columns=(

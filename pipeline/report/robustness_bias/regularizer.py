@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.formats import DASH, interval, number, p_value, parameter
 from fairness_audits.results.style import finish, new_panels, step_band
 from fairness_audits.results.table import Column, Row, rows_of
 from fairness_audits.values import Array
 from pipeline.report import labels as w
+from pipeline.report.estimators import estimate
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
 from pipeline.report.robustness_bias import curves, stamps, study
@@ -118,7 +118,7 @@ def table_penalties(inputs: Inputs) -> StampedTable:
     body = []
     for (*names, alpha), pairs in kinds.items():
         sides = np.array([[sigma(one, one.penalised) for one in pair] for pair in pairs])
-        gain = Estimate.mean(sides[:, 1] - sides[:, 0]).with_t_interval()
+        gain = estimate("mean", sides[:, 1] - sides[:, 0])
         significant = sum(biased(before) for before, _ in pairs)
         accuracies = 100 * np.array([[one.accuracy for one in pair] for pair in pairs]).mean(axis=0)
         shown = (*sides.mean(axis=0), gain.value)

@@ -16,11 +16,11 @@ from fairness_audits.results.formats import DASH, number
 from fairness_audits.results.table import Cell, Column, Row
 from fairness_audits.values import Array
 from pipeline.report import labels as w
+from pipeline.report.estimators import estimate
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
 from pipeline.report.robustness_bias import stamps, study
-from pipeline.report.robustness_bias.study import LEVEL, NOT_RUN, Audited, Points
-from pipeline.report.rules import with_wilson
+from pipeline.report.robustness_bias.study import NOT_RUN, Audited, Points
 from pipeline.report.table import StampedTable, labels
 
 TABLE_1 = {w.ADIENCE: "Adience", w.UTKFACE: "UTKFace", w.CIFAR10: "CIFAR10", w.CIFAR100: "CIFAR100"}
@@ -105,14 +105,13 @@ def counted(
     Wilson's interval assumes independent groups. They are dependent, so the interval tends to be too short. NaN without
     groups.
     """
-    equal = agreement(pairs(inputs, found, comparison, datasets, denominator))
-    return with_wilson(equal, LEVEL) if equal.n else equal
+    return agreement(pairs(inputs, found, comparison, datasets, denominator))
 
 
 def agreement(sides: Array) -> Estimate:
     """Return the share of equal signs of two rows of sigma (2, p), over the columns that have both."""
     one, other = sides
-    return Estimate.share((np.sign(one) == np.sign(other))[np.isfinite(one - other)])
+    return estimate("share", (np.sign(one) == np.sign(other))[np.isfinite(one - other)])
 
 
 def differences(

@@ -31,6 +31,7 @@ from fairness_audits.messages import listed
 from fairness_audits.results.formats import number
 from fairness_audits.values import Array
 from pipeline.report import labels as w
+from pipeline.report.estimators import LEVEL
 from pipeline.report.inputs import Inputs
 from pipeline.values import AuditResult, DatasetSummary
 
@@ -45,7 +46,6 @@ MARGIN = 0.05
 """Margin of the accuracy above the share of the largest class, and below a linear model."""
 TOO_FEW = 20
 """Smallest number of correctly classified points of a group. With fewer, sigma is mostly noise."""
-LEVEL = 0.95
 SIGNIFICANT = 0.05
 ENDS = 2 * 1.959964
 """Width of a 95 % interval in standard errors."""

@@ -28,7 +28,7 @@ from fairness_audits.audits.permutation.pairs import largest_p
 from fairness_audits.audits.permutation.statistics import MetricEstimate, Proportion
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.values import Array
-from pipeline.report.rules import shares, with_wilson
+from pipeline.report.rules import shares
 from tests.audits.permutation.builders import at_most, simulate
 
 DRAWS = [np.inf, -np.inf, np.nan, 3.0, 1.5, 0.0, -1.5, -3.0, 1.5 * (1 - 1e-15), -1.5 * (1 - 1e-15)]
@@ -279,8 +279,6 @@ def test_the_report_and_the_audit_give_one_interval_for_a_difference_of_shares(r
     ours, published = (Estimate(x / m, n=m) for x, m in ((rates.x_a, rates.m_a), (rates.x_b, rates.m_b)))
     found = shares(published, ours, 0.0, 0.95)
     assert (found.low, found.high) == newcombe(rates, 0.05, "two-sided")
-    alone = with_wilson(ours, 0.95)
-    assert (alone.low, alone.high) == wilson_interval(rates.x_a / rates.m_a, rates.m_a, 0.95)
 
 
 def test_newcombes_interval_by_itself_leaves_out_all_zeros_that_the_exact_test_rejects() -> None:

@@ -11,37 +11,14 @@ from fairness_audits.audits.permutation.power import power_of
 from fairness_audits.results.estimate import Estimate
 from pipeline.report.artefacts import compared
 from pipeline.report.comparison_table import printed
+from pipeline.report.estimators import LEVEL
 from pipeline.report.inputs import Inputs
 from pipeline.report.labels import TESTS
 from pipeline.report.permutation_tests.data import DIFFERENCES, POWERS, by_setting, quantiles
-from pipeline.report.permutation_tests.methods import over_splits
-from pipeline.report.permutation_tests.simulations import CONFIDENCE, multinomial_band, rate
+from pipeline.report.permutation_tests.simulations import multinomial_band
 from pipeline.report.reduction import departures
 from tests.report import studies
 from tests.report.studies import build, inputs_of
-
-
-def test_one_split_keeps_its_p_value_equal_ones_are_doubled_and_one_without_a_test_counts_against_rejection() -> None:
-    """Of .01 and three splits without a test the second smallest is 1; without any test there is no p-value."""
-    assert over_splits(np.array([0.03])) == 0.03
-    assert over_splits(np.full(10, 0.01)) == pytest.approx(0.02)
-    assert over_splits(np.full(3, 0.01)) == pytest.approx(0.015)
-    assert over_splits(np.array([0.9, 0.8])) == 1.0
-    assert over_splits(np.array([0.01, np.nan, np.nan, np.nan])) == 1.0
-    assert np.isnan(over_splits(np.array([np.nan, np.nan])))
-
-
-def test_the_combination_keeps_the_level_where_its_bound_is_sharp() -> None:
-    """The worst dependence: with chance t half of the splits, drawn at random, have a common p below t / 2.
-
-    Each p is uniform below t / 2, P(p_i <= u) = t / 2 * u / (t / 2) = u, and the combination rejects with chance t.
-    """
-    rng = np.random.default_rng(3)
-    draws, m, t = 20_000, 10, 0.1
-    low = rng.random(draws) < t
-    p = np.where(low, rng.random(draws) * t / 2, 1.0)
-    combined = np.array([over_splits(np.r_[np.full(m // 2, value), np.ones(m - m // 2)]) for value in p])
-    assert abs((combined <= t).mean() - t) < 4 * np.sqrt(t * (1 - t) / draws)
 
 
 def test_what_is_not_detected_counts_as_larger_than_any() -> None:
@@ -66,17 +43,8 @@ def test_the_band_of_a_histogram_holds_the_bars_of_uniform_p_values() -> None:
     low, high = multinomial_band(1 / bins, simulations)
     heights = rng.multinomial(simulations, np.full(bins, 1 / bins), size=4000) / simulations * bins
     inside = ((heights >= low) & (heights <= high)).mean()
-    assert CONFIDENCE - 0.01 < inside < CONFIDENCE + 0.02
+    assert LEVEL - 0.01 < inside < LEVEL + 0.02
     assert low < 1 < high
-
-
-def test_the_interval_of_a_rate_is_wilsons() -> None:
-    """(s + z^2 / 2) / (N + z^2) -+ z / (N + z^2) sqrt(s (N - s) / N + z^2 / 4)."""
-    found = rate(pd.DataFrame({"value": [0.0428], "simulations": [10_000]}))
-    z, s, n = 1.959964, 428, 10_000
-    half = z / (n + z**2) * np.sqrt(s * (n - s) / n + z**2 / 4)
-    center = (s + z**2 / 2) / (n + z**2)
-    assert (found.low, found.high, found.n) == (pytest.approx(center - half), pytest.approx(center + half), n)
 
 
 def test_sample_sizes_have_the_power_they_promise(inputs: Inputs) -> None:
@@ -100,10 +68,10 @@ def test_levels_of_equal_aucs_stand_beside_those_of_equal_rates_in_groups_of_the
     assert len(table.rows) == 4 + 6 + 5
     place: dict[str, str | float] = {"block": "auc_levels", "n_a": 1000, "n_b": 25, "test": "studentized"}
     few = ("few positives", "1,000", "25", "5", "0.8")
-    assert table.cell("AUC, studentised", *few).value == inputs.mean(**place, statistic="rejection_rate").value
-    assert table.cell("AUC, undefined", *few) == inputs.mean(**place, statistic="undefined").value
+    assert table.cell("AUC, studentised", *few).value == inputs.values(**place, statistic="rejection_rate").item()
+    assert table.cell("AUC, undefined", *few) == inputs.values(**place, statistic="undefined").item()
     rates: dict[str, str | float] = {**place, "block": "few_positives"}
-    assert table.cell("undefined", *few) == inputs.mean(**rates, statistic="undefined").value
+    assert table.cell("undefined", *few) == inputs.values(**rates, statistic="undefined").item()
     rare = ("5 % of B positive", "1,000", "1,600", "80", "")
     assert table.cell("bootstrap", *rare) is None
     assert table.cell("AUC, unstudentised", *rare).low > 0
