@@ -31,6 +31,7 @@ from pipeline.workflow import availability, invocation
 from pipeline.workflow.checks import GROWING, REPETITIONS
 from pipeline.workflow.code_hash import code_hash, digest
 from pipeline.workflow.conf import CONF, Conf, Setting, merged, user_setting
+from pipeline.workflow.launch import Task
 from pipeline.workflow.plugins import module_name
 from pipeline.workflow.points import Grids, Point
 from pipeline.workflow.sweep import Figure
@@ -101,23 +102,6 @@ STAGES = {
     "audit": Stage("audit", "results/audits/{scale}/{study}/{block}/{dataset}/{method}/{audit}.npz"),
 }
 """Stages in topological order."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """The work that makes one file.
-
-    ``inputs`` holds the input files by option of the stage, ``config`` the resolved section as JSON, and ``code`` the
-    hash of the code. The time and the memory that the task used go to the file ``benchmark``.
-    """
-
-    stage: str
-    output: str
-    inputs: Mapping[str, Sequence[str]]
-    config: str
-    code: str
-    threads: int
-    benchmark: str
 
 
 @dataclass(frozen=True)
