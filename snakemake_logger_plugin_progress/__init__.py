@@ -9,6 +9,7 @@ import logging
 import re
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,8 @@ class LogHandler(LogHandlerBase):
         """Record and print a failure: how the job ended, and the ends of its logs, or its command if they are empty."""
         logs = [*fields["log"], *self.submission * bool(fields["indent"])]
         job = self.run.fail(fields["jobid"], fields["rule_name"], tuple(logs))
-        why = self.ending or " ".join((fields["rule_msg"] or "").split())
+        said = (" ".join((fields["rule_msg"] or "").split()), killed(logs))
+        why = self.ending or "; ".join(filter(None, said))
         lines = [f"FAILED  {job.title} after {duration(now - job.began)}" + f": {why}" * bool(why)]
         contents = {path: last_lines(Path(path)) for path in logs}
         for path, content in contents.items():
@@ -114,6 +116,13 @@ class LogHandler(LogHandlerBase):
                 say = self.screen.say if whole else self.screen.print
                 say(self.run.end(time.monotonic()), "green" if whole else "red")
         super().close()
+
+
+def killed(logs: Iterable[str]) -> str:
+    """Return why Slurm ended a job, such as by its use of memory, from the logs; "" if they do not say it."""
+    texts = [Path(path).read_text(encoding="utf-8", errors="replace") for path in logs if Path(path).is_file()]
+    found = re.findall(r"^slurm(?:step)?d(?:-\S+)?: error: (.+)$", "\n".join(texts), re.MULTILINE)
+    return "; ".join(dict.fromkeys(line.strip("* ") for line in found))
 
 
 def command_ending(message: str) -> str:

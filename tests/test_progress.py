@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from snakemake_logger_plugin_progress import command_ending
+from snakemake_logger_plugin_progress import command_ending, killed
 from snakemake_logger_plugin_progress.run import Job, Run, duration
 from snakemake_logger_plugin_progress.screen import last_lines, warnings
 
@@ -96,6 +96,19 @@ def snakemake(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
+def test_why_slurm_ended_a_job_is_read_from_its_log_once(tmp_path: Path) -> None:
+    """Without accounting, Slurm's state says no more than FAILED."""
+    own, sent = tmp_path / "train.log", tmp_path / "7.log"
+    own.write_text("slurmd is a word here: error: none\n")
+    line = "error: *** JOB 7 ON vm EXCEEDED MEMORY LIMIT ***"
+    sent.write_text(
+        f"epoch 1\nslurmstepd: {line}\nslurmstepd-node1: {line}\nslurmd: error: Detected 1 oom_kill event\n"
+    )
+    why = "JOB 7 ON vm EXCEEDED MEMORY LIMIT; Detected 1 oom_kill event"
+    assert killed([str(own), str(sent), str(tmp_path / "absent.log")]) == why
+    assert killed([str(own)]) == ""
+
+
 def test_a_workflow_is_followed_from_failure_to_success(tmp_path: Path) -> None:
     failed = snakemake(tmp_path, "--config", "bad=b")
     assert failed.returncode == 1
