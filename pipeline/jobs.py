@@ -28,9 +28,8 @@ from fairness_audits.files import load_json
 from fairness_audits.messages import nearest
 from pipeline.report import registry
 from pipeline.workflow import availability, invocation
-from pipeline.workflow.checks import GROWING, REPETITIONS
 from pipeline.workflow.code_hash import code_hash, digest
-from pipeline.workflow.conf import CONF, Conf, Setting, merged, user_setting
+from pipeline.workflow.conf import CONF, GROWING, REPETITIONS, Conf, Setting, merged, user_setting
 from pipeline.workflow.launch import Task
 from pipeline.workflow.plugins import module_name
 from pipeline.workflow.points import Grids, Point

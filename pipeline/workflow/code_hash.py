@@ -3,7 +3,7 @@
 The hash ignores docstrings, comments, formatting, annotations of functions and variables, imports from ``typing`` and
 ``collections.abc``, and code under ``if TYPE_CHECKING:``. It includes annotations in class bodies, because
 :mod:`fairness_audits.validation` checks values against them, and the templates beside a module that loads them with the
-``PackageLoader`` of jinja2. Versions of Python differ in the empty fields that ``ast.dump`` writes, so these do not count.
+``PackageLoader`` of jinja2. Empty fields do not count: versions of Python differ in which ``ast.dump`` writes.
 """
 
 from __future__ import annotations

@@ -23,8 +23,7 @@ from itertools import product
 from typing import Any
 
 from fairness_audits.errors import InvalidInput
-from pipeline.workflow.checks import GROUPS, REPETITIONS
-from pipeline.workflow.conf import Conf, Setting, axes_of, merged, update
+from pipeline.workflow.conf import GROUPS, REPETITIONS, Conf, Setting, axes_of, merged, update
 
 
 @dataclass(frozen=True)
