@@ -1,9 +1,12 @@
 """A hash of the code behind a module, which changes only with code that can change the results.
 
-The hash ignores docstrings, comments, formatting, annotations of functions and variables, imports from ``typing`` and
-``collections.abc``, and code under ``if TYPE_CHECKING:``. It includes annotations in class bodies, because
-:mod:`fairness_audits.validation` checks values against them, and the templates beside a module that loads them with the
-``PackageLoader`` of jinja2. Empty fields do not count: versions of Python differ in which ``ast.dump`` writes.
+The hash ignores docstrings, comments, formatting, the order of imports, annotations of functions and variables, imports
+from ``typing`` and ``collections.abc``, and code under ``if TYPE_CHECKING:``. It includes annotations in class bodies,
+because :mod:`fairness_audits.validation` checks values against them, and the templates beside a module that loads them
+with the ``PackageLoader`` of jinja2.
+
+The hash uses :func:`_write`, which omits all empty fields, because ``ast.unparse`` and ``ast.dump`` differ between
+Python versions (quotes in f-strings, new fields, omitted empty fields).
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
-import re
+import itertools
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -20,9 +23,11 @@ import grimp
 PACKAGES = ("fairness_audits", "pipeline")
 """The packages whose code counts."""
 TEMPLATES, LOADER = "templates", "PackageLoader"
-EMPTY = re.compile(r"\w+=\[\](?:, )?|, \w+=\[\]")
-"""A field of a node without elements."""
 DIGITS = 16
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+IMPORTS = (ast.Import, ast.ImportFrom)
+LEFT_OUT = {"ctx", "kind", "returns", "type_comment", "type_params"}
+"""Fields of the syntax tree that do not affect results."""
 ABOUT_TYPES = ("__future__", "typing", "collections.abc")
 """Modules that are imported only for annotations."""
 
@@ -64,49 +69,62 @@ def digest(parts: Iterable[str]) -> str:
 def _read(path: Path) -> dict[Path, str]:
     """Return the hash of a source file, and of the templates that it loads, once in a process."""
     source = path.read_text(encoding="utf-8")
+    text: list[str] = []
+    for node in _body(ast.parse(source).body):
+        _write(node, text)
     templates = filter(Path.is_file, (path.parent / TEMPLATES).rglob("*")) if LOADER in source else ()
-    code = EMPTY.sub("", ast.dump(_Computing().visit(ast.parse(source))))
-    return {path: digest([code]), **{each: hashlib.sha256(each.read_bytes()).hexdigest() for each in templates}}
+    return {path: digest(text), **{each: hashlib.sha256(each.read_bytes()).hexdigest() for each in templates}}
 
 
-class _Computing(ast.NodeTransformer):
-    """Removes what cannot change results from a syntax tree."""
+def _body(body: Iterable[ast.stmt], in_class: bool = False) -> list[ast.stmt]:
+    """Return the statements that can change results, without annotations, with each run of imports sorted."""
+    found: list[ast.stmt] = []
+    for node in body:
+        if isinstance(node, ast.If) and ast.unparse(node.test).rpartition(".")[2] == "TYPE_CHECKING":
+            found += _body(node.orelse, in_class)
+        elif isinstance(node, ast.AnnAssign) and not in_class:
+            found += [ast.Assign([node.target], node.value)] if node.value else []
+        elif isinstance(node, ast.Import):
+            found += [ast.Import([alias]) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            if node.level or node.module not in ABOUT_TYPES:
+                found += [ast.ImportFrom(node.module, [alias], node.level) for alias in node.names]
+        elif not (isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))):
+            found.append(node)
+    # A stable sort: statements that bind nothing and imports that bind the same name keep their order.
+    runs = itertools.groupby(found, lambda node: bool(_bound(node)))
+    return [node for _, run in runs for node in sorted(run, key=_bound)]
 
-    in_class = False
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        return self._within(node, in_class=True)
+def _bound(node: ast.stmt) -> str:
+    """Return the name that an import binds, or "" for other statements and ``*``."""
+    if not isinstance(node, IMPORTS):
+        return ""
+    return (node.names[0].asname or node.names[0].name.partition(".")[0]).strip("*")
 
-    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
-        node.returns = None
-        return self._within(node, in_class=False)
 
-    visit_AsyncFunctionDef = visit_FunctionDef
+def _write(node: ast.AST, text: list[str], in_class: bool = False) -> None:
+    """Add a node to ``text``."""
+    kind = type(node)
+    text.append(f"{kind.__name__}(")
+    for name in _fields(kind):  # type: ignore[arg-type]
+        value = getattr(node, name, None)
+        if isinstance(value, ast.AST):
+            text.append(name)
+            _write(value, text)
+        elif not isinstance(value, list):
+            if value is not None or kind is ast.Constant:
+                text.append(f"{name}={value!a}")
+        elif value:
+            text.append(f"{name}[")
+            within = kind is ast.ClassDef or (in_class and kind not in DEFINITIONS)
+            for each in _body(value, within) if isinstance(value[0], ast.stmt) else value:
+                _write(each, text, within) if isinstance(each, ast.AST) else text.append(ascii(each))
+            text.append("]")
+    text.append(")")
 
-    def _within(self, node: ast.AST, in_class: bool) -> ast.AST:
-        outside, self.in_class = self.in_class, in_class
-        self.generic_visit(node)
-        self.in_class = outside
-        return node
 
-    def visit_arg(self, node: ast.arg) -> ast.AST:
-        return ast.arg(node.arg)
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
-        if self.in_class:
-            return node
-        return ast.Assign([node.target], node.value) if node.value else None
-
-    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
-        return None if isinstance(node.value, ast.Constant) else self.generic_visit(node)
-
-    def visit_Pass(self, _: ast.Pass) -> None:
-        return None
-
-    def visit_If(self, node: ast.If) -> ast.AST | list[ast.AST]:
-        checking = ast.unparse(node.test).rpartition(".")[2] == "TYPE_CHECKING"
-        self.generic_visit(node)
-        return list(node.orelse) if checking else node
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
-        return None if node.module in ABOUT_TYPES and not node.level else node
+@functools.cache
+def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
+    """Return the fields of a node to write. Parameters are written without their annotation."""
+    return ("arg",) if kind is ast.arg else tuple(name for name in kind._fields if name not in LEFT_OUT)

@@ -114,6 +114,8 @@ def hashed(folder: Path, text: str) -> str:
         ("(x, low=1, *, high=2)", "(x: int, low: int = 1, *, high: int = 2) -> str"),
         ("(x, low=1, *, high=2)", "(\n    x,\n    low=1,\n    *,\n    high=2,\n)"),
         ('{"a": None}', "{'a': None}"),
+        ("import json\nimport os\n", "import os, json\n"),
+        ("import os\nfrom dataclasses import dataclass", "from dataclasses import dataclass\nimport os"),
         ("import json\n", "from __future__ import annotations\nimport json\n"),
         ("import json\n", "import json\nfrom typing import Any\nfrom collections.abc import Mapping\n"),
         ("LIMIT = 3\n", "if TYPE_CHECKING:\n    import torch\nLIMIT = 3\n"),
@@ -171,5 +173,5 @@ def test_a_template_counts_for_what_loads_it_and_a_moved_module_is_another(tmp_p
 
 
 def test_the_hash_does_not_depend_on_the_version_of_python(tmp_path: Path) -> None:
-    """The value that Python 3.11 computed."""
-    assert hashed(tmp_path, SOURCE) == "8526dcaa3860ecbd"
+    """A value that was computed once, by Python 3.11."""
+    assert hashed(tmp_path, SOURCE) == "6fb67290da6c730e"
