@@ -523,7 +523,9 @@ class Run:
         Snakemake ignores errors in the parameters and inputs of files that already exist. Raises InvalidInput for a run
         without a core and for a mirror that does not exist.
         """
-        invocation.check_cores(cores)
+        if cores is not None and cores < 1:
+            # Snakemake would wait for a core forever. None leaves the limit to a cluster.
+            raise InvalidInput(f"CORES={cores}: no job could start", option="cores", remedy="Give at least one core")
         availability.check_mirror(environment, self.source)
         for study in self.studies:
             self.code("artefacts", study=study)
@@ -532,12 +534,13 @@ class Run:
                 for path in self.paths(point):
                     self._task(*self.owners[path])
 
-    def export_tracker(self, environment: MutableMapping[str, str], words: Iterable[str] = ()) -> None:
+    def export_tracker(self, environment: MutableMapping[str, str], words: Collection[str] = ()) -> None:
         """Pass the tracker to the jobs through the environment, because a changed tracker must not rerun jobs.
 
         The group of a tracked run is the sweeps in the ``words`` of the command line, otherwise the studies.
         """
-        group = "+".join(invocation.sweeps_among(words, self.sweeps, self.scale) or self.studies)
+        named = [sweep for sweep in self.sweeps if f"results/sweeps/{self.scale}/{sweep}/summary.csv" in words]
+        group = "+".join(named or self.studies)
         environment["PIPELINE_TRACKER"] = encoded({**self.tracker, "group": group, "scale": self.scale})
 
     def twin(self, dataset: str) -> list[str]:

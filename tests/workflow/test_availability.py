@@ -18,7 +18,6 @@ from pipeline.stages.report import benchmarks
 from pipeline.workflow import availability, multirun, plugins
 from pipeline.workflow.availability import check_mirror, status
 from pipeline.workflow.conf import Conf
-from pipeline.workflow.invocation import check_cores
 from pipeline.workflow.launch import Task
 from pipeline.workflow.points import Grids, Point
 from tests.builders import dataset, image_dataset
@@ -64,9 +63,7 @@ def test_a_mirror_that_is_not_there_is_refused(mirror: str, tmp_path: Path, monk
 
 def test_a_run_needs_a_core() -> None:
     with invalid(option="cores"):
-        check_cores(0)
-    check_cores(1)
-    check_cores(None)
+        Run().check(0, {})
 
 
 def splits(train: list[int], test: list[int], *names: str) -> Dataset:

@@ -15,7 +15,6 @@ from pipeline.report import registry
 from pipeline.workflow import plugins, references
 from pipeline.workflow.code_hash import modules_behind
 from pipeline.workflow.conf import Conf, several, user_setting
-from pipeline.workflow.invocation import sweeps_among
 from pipeline.workflow.points import Grids, Point
 from pipeline.workflow.sweep import Figure, column
 from tests.errors import invalid
@@ -565,14 +564,6 @@ def test_a_single_value_of_what_a_block_varies_and_two_columns_of_a_name_are_ref
         (
             lambda c: small(c, studies=["w"]),
             {"option": "study", "remedy": "Run `snakemake results/sweeps/small/w/summary.csv`"},
-        ),
-        (
-            lambda c: sweeps_among(["results/sweeps/smoke/atack/summary.csv"], ["attack"], "smoke"),
-            {"option": "sweep"},
-        ),
-        (
-            lambda c: sweeps_among(["sweep_attack"], ["attack"], "smoke"),
-            {"option": "sweep", "remedy": "Run `snakemake results/sweeps/smoke/attack/summary.csv`"},
         ),
     ],
 )
