@@ -1,6 +1,6 @@
 """The table of jobs: ``conf/`` turned into the jobs of a run, which the rules look up.
 
-Each task makes one file: that of a stage (:data:`STAGES`) for a point of a study (:mod:`pipeline.workflow.points`).
+Each task makes one file: that of a stage for a point of a study (:mod:`pipeline.workflow.points`).
 Points with the same values share a file. A task holds exactly the values that its stage reads, so a changed value
 reruns only the tasks that read it.
 
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from copy import copy
@@ -32,7 +31,7 @@ from pipeline.workflow.code_hash import code_hash, digest
 from pipeline.workflow.conf import CONF, GROWING, REPETITIONS, Conf, Setting, merged, user_setting
 from pipeline.workflow.launch import Task
 from pipeline.workflow.plugins import module_name
-from pipeline.workflow.points import Grids, Point
+from pipeline.workflow.points import STAGES, Grids, Point, id_of, sections
 from pipeline.workflow.sweep import Figure
 
 ROOT = CONF.parent
@@ -52,55 +51,6 @@ SHORT = {"seconds": 60, "runtime": 60}
 """The expected seconds and the requested minutes of what shares a job with others."""
 POOLED = "short-tasks"
 """The part of a data set with the audits of all classifiers that are short. No method can have this name."""
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A step that makes one file for a point: the section that it reads, and the pattern of the path."""
-
-    group: str
-    output: str
-
-    @cached_property
-    def parts(self) -> list[str]:
-        """Return the wildcards in the path, without the scale."""
-        return re.findall(r"{(\w+)}", self.output)[1:]
-
-    def names(self, point: Point) -> dict[str, str]:
-        """Return the wildcards of the file of a point; empty if the point has no such file.
-
-        The last name of an audit of a map is ``audit+transport``.
-        """
-        if not all(getattr(point, part) for part in self.parts):
-            return {}
-        names = {part: point.name(part) for part in self.parts}
-        if "audit" in names and point.transport:
-            names["audit"] += f"+{point.name('transport')}"
-        return names
-
-    def path(self, scale: str, point: Point) -> str:
-        """Return the file of a point; empty if the point has no such file."""
-        names = self.names(point)
-        return self.output.format(scale=scale, **names) if names else ""
-
-    def shared(self, point: Point) -> Point:
-        """Return the point with only the parts and settings that affect the file, if studies share it."""
-        if self.group == "audit":
-            return point
-        kept = {part: getattr(point, part) for part in self.parts}
-        # The repetitions of a model do not affect its data.
-        keys = {*kept, REPETITIONS} if self.group != "dataset" else kept.keys()
-        settings = tuple((key, value) for key, value in point.settings if key.split(".")[0] in keys)
-        return Point(**{"study": "", "block": "", "method": "", "audit": "", **kept}, settings=settings)
-
-
-STAGES = {
-    "prepare": Stage("dataset", "data/prepared/{scale}/{dataset}.npz"),
-    "train": Stage("method", "results/models/{scale}/{dataset}/{method}.npz"),
-    "transport": Stage("transport", "results/transports/{scale}/{dataset}/{transport}.npz"),
-    "audit": Stage("audit", "results/audits/{scale}/{study}/{block}/{dataset}/{method}/{audit}.npz"),
-}
-"""Stages in topological order."""
 
 
 @dataclass(frozen=True)
@@ -556,24 +506,6 @@ class Run:
         """Return how often published files have replaced a substitute, one more if they can do so now."""
         raw = self.folder / availability.RAW / dataset
         return availability.replaced(raw) + (self.source == "auto" and availability.superseded(dataset, raw))
-
-
-def sections(grids: Grids, points: Iterable[Point]) -> dict[str, Any]:
-    """Return the resolved sections of points by audit file, with their names in the report."""
-    return {
-        STAGES["audit"].path(grids.scale, point): {
-            **grids.resolve(point),
-            "id": id_of("audit", point),
-            "part": point.part,
-            "map": point.name("transport") if point.transport else "",
-        }
-        for point in points
-    }
-
-
-def id_of(stage: str, point: Point) -> list[str]:
-    """Return the names in the path of a file without the study, which identify it in the report."""
-    return [name for part, name in STAGES[stage].names(point).items() if part != "study"]
 
 
 def requested(settings: Iterable[Setting], rule: str, names: Mapping[str, str], attempt: int = 1) -> dict[str, Any]:

@@ -8,12 +8,13 @@ from pipeline.workflow import lock
 
 
 def options(
-    description: str | None, arguments: Sequence[str] | None, **declared: Mapping[str, Any]
+    description: str | None, arguments: Sequence[str] | None, **declared: Mapping[str, Any] | str
 ) -> argparse.Namespace:
-    """Parse options. They are required unless they have a default."""
+    """Parse options, which are required unless they have a default. A help alone declares a text, by default empty."""
     lock.join()
     parser = argparse.ArgumentParser(description=description)
-    for name, settings in declared.items():
+    for name, given in declared.items():
+        settings = {"default": "", "help": given} if isinstance(given, str) else given
         required = "default" not in settings
         parser.add_argument(f"--{name.replace('_', '-')}", **{"required": required, **settings})
     return parser.parse_args(arguments)

@@ -10,12 +10,12 @@ import pytest
 from fairness_audits.errors import InvalidInput
 from fairness_audits.files import save_json
 from pipeline.counterparts import parted
-from pipeline.jobs import ROOT, STAGES, Run
+from pipeline.jobs import ROOT, Run
 from pipeline.report import registry
 from pipeline.workflow import plugins, references
 from pipeline.workflow.code_hash import modules_behind
 from pipeline.workflow.conf import Conf, several, user_setting
-from pipeline.workflow.points import Grids, Point
+from pipeline.workflow.points import STAGES, Grids, Point
 from pipeline.workflow.sweep import Figure, column
 from tests.errors import invalid
 
