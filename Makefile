@@ -1,7 +1,7 @@
 # `make reproduce` and `make test` prepare .venv if necessary and run; `make help` lists all targets.
 
 # Settings of the user's own Python, installers, shell and notebook do not reach the programs that run here. Of the settings of pip
-# and uv, those that say where packages come from stay. The jobs are protected in pipeline/workflow/isolation.py.
+# and uv, those that say where packages come from stay. The jobs are protected in pipeline/workflow/invocation.py.
 SOURCES := INDEX% EXTRA_INDEX% DEFAULT_INDEX FIND_LINKS NO_INDEX OFFLINE KEYRING_PROVIDER CERT CLIENT_CERT NATIVE_TLS SYSTEM_CERTS \
   TRUSTED_HOST INSECURE_HOST PROXY TIMEOUT DEFAULT_TIMEOUT HTTP_% REQUEST_% RETRIES CONCURRENT_% CACHE% NO_CACHE% LINK_MODE
 HARMLESS := PYTHON PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX PIP_CONFIG_FILE \

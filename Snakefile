@@ -6,22 +6,27 @@
 #                                            └-> reference -> draw_reference -> figures
 #
 # The inputs, parameters and resources of a job come from the table of jobs (pipeline/jobs.py). Its tasks make one file each.
+import gc
+
 from snakemake.utils import min_version
 
 from pipeline.jobs import Run, encoded
 from pipeline.report import registry
-from pipeline.workflow import isolation, lock, references, refusals
+from pipeline.workflow import invocation, lock, references
 
 min_version("9.0")
 
 # Jobs run with the interpreter that runs Snakemake, whatever `python` is on PATH.
 python = sys.executable
 
+# What is imported stays. Searching it for garbage again and again would take a third of the time of planning.
+gc.freeze()
+
 logger.addFilter(
-    refusals.explained(lambda: [*run.owners, *refusals.targets(workflow.rules, run.scale, run.declared, run.sweeps)])
+    invocation.explained(lambda: [*run.owners, *invocation.targets(workflow.rules, run.scale, run.declared, run.sweeps)])
 )
 run = Run.of(config, os.environ, Path.cwd())
-isolation.isolate(os.environ, run.root)
+invocation.isolate(os.environ, run.root)
 if workflow.is_main_process:
     run.find_absent(os.environ)
     run.check(workflow.resource_settings.cores, os.environ)
@@ -42,7 +47,7 @@ wildcard_constraints:
     method="[^/]+",
     transport="[^/]+",
     part="[^/]+",
-    sweep=r"\w+",
+    sweep="|".join(run.sweeps),
 
 
 include: "pipeline/rules/data.smk"

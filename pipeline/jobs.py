@@ -1,6 +1,6 @@
 """The table of jobs: ``conf/`` turned into the jobs of a run, which the rules look up.
 
-Each task makes one file: that of a stage (:data:`STAGES`) for a point of a study (:mod:`pipeline.workflow.points`).
+Each task makes one file: that of a stage for a point of a study (:mod:`pipeline.workflow.points`).
 Points with the same values share a file. A task holds exactly the values that its stage reads, so a changed value
 reruns only the tasks that read it.
 
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from copy import copy
@@ -28,11 +27,11 @@ from fairness_audits.files import load_json
 from fairness_audits.messages import nearest
 from pipeline.report import registry
 from pipeline.workflow import availability, invocation
-from pipeline.workflow.checks import GROWING, REPETITIONS
 from pipeline.workflow.code_hash import code_hash, digest
-from pipeline.workflow.conf import CONF, Conf, Setting, merged, user_setting
+from pipeline.workflow.conf import CONF, GROWING, REPETITIONS, Conf, Setting, merged, user_setting
+from pipeline.workflow.launch import Task
 from pipeline.workflow.plugins import module_name
-from pipeline.workflow.points import Grids, Point
+from pipeline.workflow.points import STAGES, Grids, Point, id_of, sections
 from pipeline.workflow.sweep import Figure
 
 ROOT = CONF.parent
@@ -52,72 +51,6 @@ SHORT = {"seconds": 60, "runtime": 60}
 """The expected seconds and the requested minutes of what shares a job with others."""
 POOLED = "short-tasks"
 """The part of a data set with the audits of all classifiers that are short. No method can have this name."""
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A step that makes one file for a point: the section that it reads, and the pattern of the path."""
-
-    group: str
-    output: str
-
-    @cached_property
-    def parts(self) -> list[str]:
-        """Return the wildcards in the path, without the scale."""
-        return re.findall(r"{(\w+)}", self.output)[1:]
-
-    def names(self, point: Point) -> dict[str, str]:
-        """Return the wildcards of the file of a point; empty if the point has no such file.
-
-        The last name of an audit of a map is ``audit+transport``.
-        """
-        if not all(getattr(point, part) for part in self.parts):
-            return {}
-        names = {part: point.name(part) for part in self.parts}
-        if "audit" in names and point.transport:
-            names["audit"] += f"+{point.name('transport')}"
-        return names
-
-    def path(self, scale: str, point: Point) -> str:
-        """Return the file of a point; empty if the point has no such file."""
-        names = self.names(point)
-        return self.output.format(scale=scale, **names) if names else ""
-
-    def shared(self, point: Point) -> Point:
-        """Return the point with only the parts and settings that affect the file, if studies share it."""
-        if self.group == "audit":
-            return point
-        kept = {part: getattr(point, part) for part in self.parts}
-        # The repetitions of a model do not affect its data.
-        keys = {*kept, REPETITIONS} if self.group != "dataset" else kept.keys()
-        settings = tuple((key, value) for key, value in point.settings if key.split(".")[0] in keys)
-        return Point(**{"study": "", "block": "", "method": "", "audit": "", **kept}, settings=settings)
-
-
-STAGES = {
-    "prepare": Stage("dataset", "data/prepared/{scale}/{dataset}.npz"),
-    "train": Stage("method", "results/models/{scale}/{dataset}/{method}.npz"),
-    "transport": Stage("transport", "results/transports/{scale}/{dataset}/{transport}.npz"),
-    "audit": Stage("audit", "results/audits/{scale}/{study}/{block}/{dataset}/{method}/{audit}.npz"),
-}
-"""Stages in topological order."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """The work that makes one file.
-
-    ``inputs`` holds the input files by option of the stage, ``config`` the resolved section as JSON, and ``code`` the
-    hash of the code. The time and the memory that the task used go to the file ``benchmark``.
-    """
-
-    stage: str
-    output: str
-    inputs: Mapping[str, Sequence[str]]
-    config: str
-    code: str
-    threads: int
-    benchmark: str
 
 
 @dataclass(frozen=True)
@@ -540,7 +473,9 @@ class Run:
         Snakemake ignores errors in the parameters and inputs of files that already exist. Raises InvalidInput for a run
         without a core and for a mirror that does not exist.
         """
-        invocation.check_cores(cores)
+        if cores is not None and cores < 1:
+            # Snakemake would wait for a core forever. None leaves the limit to a cluster.
+            raise InvalidInput(f"CORES={cores}: no job could start", option="cores", remedy="Give at least one core")
         availability.check_mirror(environment, self.source)
         for study in self.studies:
             self.code("artefacts", study=study)
@@ -549,12 +484,13 @@ class Run:
                 for path in self.paths(point):
                     self._task(*self.owners[path])
 
-    def export_tracker(self, environment: MutableMapping[str, str], words: Iterable[str] = ()) -> None:
+    def export_tracker(self, environment: MutableMapping[str, str], words: Collection[str] = ()) -> None:
         """Pass the tracker to the jobs through the environment, because a changed tracker must not rerun jobs.
 
         The group of a tracked run is the sweeps in the ``words`` of the command line, otherwise the studies.
         """
-        group = "+".join(invocation.sweeps_among(words, self.sweeps, self.scale) or self.studies)
+        named = [sweep for sweep in self.sweeps if f"results/sweeps/{self.scale}/{sweep}/summary.csv" in words]
+        group = "+".join(named or self.studies)
         environment["PIPELINE_TRACKER"] = encoded({**self.tracker, "group": group, "scale": self.scale})
 
     def twin(self, dataset: str) -> list[str]:
@@ -570,24 +506,6 @@ class Run:
         """Return how often published files have replaced a substitute, one more if they can do so now."""
         raw = self.folder / availability.RAW / dataset
         return availability.replaced(raw) + (self.source == "auto" and availability.superseded(dataset, raw))
-
-
-def sections(grids: Grids, points: Iterable[Point]) -> dict[str, Any]:
-    """Return the resolved sections of points by audit file, with their names in the report."""
-    return {
-        STAGES["audit"].path(grids.scale, point): {
-            **grids.resolve(point),
-            "id": id_of("audit", point),
-            "part": point.part,
-            "map": point.name("transport") if point.transport else "",
-        }
-        for point in points
-    }
-
-
-def id_of(stage: str, point: Point) -> list[str]:
-    """Return the names in the path of a file without the study, which identify it in the report."""
-    return [name for part, name in STAGES[stage].names(point).items() if part != "study"]
 
 
 def requested(settings: Iterable[Setting], rule: str, names: Mapping[str, str], attempt: int = 1) -> dict[str, Any]:

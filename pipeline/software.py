@@ -1,7 +1,7 @@
 """The versions of Python and of the libraries that compute results.
 
-Each stage stores them in its output, with those of its inputs (:func:`pipeline.workflow.stage.save`). The report prints
-the stored versions, because the installed ones may be newer.
+Each task stores them in its file, with those of its inputs (:meth:`pipeline.workflow.launch.Task.run`). The report
+prints the stored versions, because the installed ones may be newer.
 """
 
 import importlib.metadata

@@ -6,18 +6,20 @@ a rule run, and no progress outside a terminal.
 """
 
 import logging
-import re
 import sys
 import time
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from snakemake_logger_plugin_progress.logs import command_ending, killed, last_lines, warnings
 from snakemake_logger_plugin_progress.run import Job, Run, duration
-from snakemake_logger_plugin_progress.screen import Screen, last_lines, warnings
 
 REDUNDANT = (
     "Assuming unrestricted", "Building DAG", "Cleaning up SLURM", "Complete log", "Conda environments", "Elapsed time",
@@ -28,7 +30,10 @@ REDUNDANT = (
 
 
 class LogHandler(LogHandlerBase):
-    """Handler that prints the progress of a run to standard error. ``--quiet`` does not hide errors and warnings."""
+    """Handler that prints the progress of a run to standard error, on a terminal above a live display of running jobs.
+
+    ``--quiet`` does not hide errors and warnings.
+    """
 
     writes_to_stream = True
     writes_to_file = False
@@ -38,20 +43,21 @@ class LogHandler(LogHandlerBase):
 
     def __post_init__(self) -> None:
         common = self.common_settings
-        self.run = Run(time.monotonic())
+        self.run, self.quiet, self.active = Run(time.monotonic()), bool(common.quiet), True
         self.ending, self.submission = "", list[str]()
         self.detailed = _snakemake_handler(common) if common.dryrun or common.verbose or common.debug_dag else None
-        self.screen = Screen(self.run, colour=not common.nocolor, quiet=bool(common.quiet))
+        self.console = Console(stderr=True, no_color=common.nocolor or None, highlight=False, markup=False)
+        self.live: Live | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a record. A dry run and ``--verbose`` use Snakemake's own output."""
         try:
             if self.detailed is not None:
                 self.detailed.handle(record)
-            elif self.screen.active:
+            elif self.active:
                 self.take(record, time.monotonic())
         except BrokenPipeError:
-            self.screen.close()
+            self.active = False
         except Exception:  # An error here must not stop the thread that prints the errors of the run.
             self.handleError(record)
 
@@ -60,22 +66,22 @@ class LogHandler(LogHandlerBase):
         event, fields, text = getattr(record, "event", None), record.__dict__, record.getMessage()
         if event == LogEvent.RUN_INFO:
             self.run.plan(fields["stats"])
-            self.screen.say(self.run.planned())
-            self.screen.open()
+            self.say(self.run.planned())
+            self.show()
         elif event == LogEvent.RESOURCES_INFO:
             self.run.at_once(fields.get("cores"), fields.get("nodes"))
         elif event == LogEvent.JOB_INFO and fields["output"]:
             rule, values = fields["rule_name"], map(str, (fields["wildcards"] or {}).values())
             job = Job(fields["rule_msg"] or " ".join([rule, *values]), rule, now, tuple(fields["log"]))
             self.run.start(fields["jobid"], job)
-            if not self.screen.live:
-                self.screen.say(f"start   {job.title}")
+            if not self.live:
+                self.say(f"start   {job.title}")
         elif event == LogEvent.JOB_FINISHED:
             if done := self.run.finish(fields["job_id"], now):
                 took = f"{done.title:<52} {duration(now - done.began):>12}"
-                self.screen.say(f"done    {took}   {self.run.progress(now)}", "green")
+                self.say(f"done    {took}   {self.run.progress(now)}", "green")
                 for line in warnings(done.log):
-                    self.screen.print(line, "yellow")
+                    self.print(line, "yellow")
         elif event == LogEvent.GROUP_ERROR:
             self.submission = [path for path in fields["aux_logs"] if path]
         elif event == LogEvent.JOB_ERROR:
@@ -83,9 +89,9 @@ class LogHandler(LogHandlerBase):
         elif record.levelno >= logging.ERROR and (ending := command_ending(text)):
             self.ending = ending
         elif record.levelno >= logging.WARNING and not (self.run.failed and text.startswith(REDUNDANT)):
-            self.screen.print(text, "red" if record.levelno >= logging.ERROR else "yellow")
+            self.print(text, "red" if record.levelno >= logging.ERROR else "yellow")
         elif event is None and record.levelno == logging.INFO and not text.startswith(REDUNDANT):
-            self.screen.say(text)
+            self.say(text)
 
     def failed(self, fields: dict[str, Any], now: float) -> None:
         """Record and print a failure: how the job ended, and the ends of its logs, or its command if they are empty."""
@@ -94,41 +100,55 @@ class LogHandler(LogHandlerBase):
         said = (" ".join((fields["rule_msg"] or "").split()), killed(logs))
         why = self.ending or "; ".join(filter(None, said))
         lines = [f"FAILED  {job.title} after {duration(now - job.began)}" + f": {why}" * bool(why)]
-        contents = {path: last_lines(Path(path)) for path in logs}
+        contents = {path: last_lines(path)[-12:] for path in logs}
         for path, content in contents.items():
-            lines.append(
-                f"        log {path}" + (":" if content else " is empty" if content == [] else " does not exist")
-            )
-            lines += [f"        | {line}" for line in (content or ())[-12:]]
+            lines.append(f"        log {path}{':' if content else ' is empty or does not exist'}")
+            lines += [f"        | {line}" for line in content]
         if fields["shellcmd"] and not any(contents.values()):
             lines.append(f"        command: {fields['shellcmd']}")
-        self.screen.print("\n".join(lines), "red")
+        self.print("\n".join(lines), "red")
         self.ending = ""
+
+    def say(self, text: str, style: str = "") -> None:
+        """Print lines, unless the user asked for quiet."""
+        if not self.quiet:
+            self.print(text, style)
+
+    def print(self, text: str, style: str = "") -> None:
+        """Print lines, in colour on a terminal."""
+        self.console.print(Text(text, style=style), soft_wrap=True)
+
+    def show(self) -> None:
+        """Start the live display, which is at the bottom of a terminal."""
+        if not self.quiet and self.console.is_terminal and not self.console.is_dumb_terminal:
+            self.live = Live(get_renderable=lambda: picture(self.run), console=self.console, refresh_per_second=2,
+                             transient=True, redirect_stdout=False, redirect_stderr=False)  # fmt: skip
+            self.live.start()
 
     def close(self) -> None:
         """Print how the run ended, with the failed jobs."""
-        if self.screen.active:
-            self.screen.close()
+        if self.live:
+            self.live.stop()
+        if self.active:
+            self.active = False
             if self.ending:
-                self.screen.print(f"A job failed: {self.ending}", "red")
+                self.print(f"A job failed: {self.ending}", "red")
             if self.detailed is None and self.run.total:
                 whole = self.run.done == self.run.total and not self.run.failed
-                say = self.screen.say if whole else self.screen.print
-                say(self.run.end(time.monotonic()), "green" if whole else "red")
+                (self.say if whole else self.print)(self.run.end(time.monotonic()), "green" if whole else "red")
         super().close()
 
 
-def killed(logs: Iterable[str]) -> str:
-    """Return why Slurm ended a job, such as by its use of memory, from the logs; "" if they do not say it."""
-    texts = [Path(path).read_text(encoding="utf-8", errors="replace") for path in logs if Path(path).is_file()]
-    found = re.findall(r"^slurm(?:step)?d(?:-\S+)?: error: (.+)$", "\n".join(texts), re.MULTILINE)
-    return "; ".join(dict.fromkeys(line.strip("* ") for line in found))
-
-
-def command_ending(message: str) -> str:
-    """Extract how a command ended (``returned non-zero exit status 1``) from Snakemake's report, or return ""."""
-    ended = re.fullmatch(r"RuleException:\nCalledProcessError .*\nCommand '.*' ((?:returned|died) .*)", message, re.S)
-    return f"the command {ended[1].rstrip('.')}" if ended else ""
+def picture(run: Run) -> Group:
+    """Render each running job with its time and the last line of its log, and the overall progress."""
+    now, rows = time.monotonic(), []
+    for job in list(run.running.values()):
+        last = next((lines[-1] for path in job.log if (lines := last_lines(path))), "")
+        line = "   ".join(filter(None, (job.title, duration(now - job.began), last)))
+        rows.append(Text(f"  {line}", no_wrap=True, overflow="ellipsis", style="cyan"))
+    overall = Table.grid(padding=(0, 2))
+    overall.add_row(ProgressBar(max(run.total, 1), run.done, width=24), run.progress(now))
+    return Group(*rows, overall)
 
 
 def _snakemake_handler(common: Any) -> logging.Handler:

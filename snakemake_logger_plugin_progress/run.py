@@ -1,7 +1,5 @@
 """The state of a run, and its description in words."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -38,12 +36,12 @@ class Run:
     def plan(self, stats: Mapping[str, int]) -> None:
         """Set the planned jobs by rule, as announced by Snakemake."""
         self.left = {rule: count for rule, count in stats.items() if rule != "total"}
-        self.total = stats.get("total", sum(self.left.values()))
+        self.total = sum(self.left.values())
 
     def at_once(self, cores: int | None, nodes: int | None) -> None:
         """Set how many jobs can run at once: local cores, or submissions to a cluster."""
         if count := cores or nodes:
-            self.cores = int(count)
+            self.cores = count
             self.where = f"a cluster, {count} at once" if nodes else f"{count} core" + "s" * (count != 1)
 
     def start(self, number: int, job: Job) -> None:
@@ -65,34 +63,30 @@ class Run:
         self.failed[job.title] = logs
         return job
 
-    def remaining(self, now: float) -> float | None:
-        """Return the expected seconds until the end, from the mean time of each rule's finished jobs; None at first."""
-        if sum(map(len, self.took.values())) < 3:
-            return None
-        usual = fmean(map(fmean, self.took.values()))
-        work = sum(count * fmean(self.took.get(rule, [usual])) for rule, count in self.left.items())
-        spent = sum(min(now - job.began, fmean(self.took.get(job.rule, [usual]))) for job in self.running.values())
-        return max(work - spent, 0.0) / self.cores
-
     def planned(self) -> str:
         """Return ``31 jobs on 2 cores: 2 fetch, 3 prepare, 8 train``."""
         counts = ", ".join(f"{count} {rule}" for rule, count in self.left.items())
-        return f"{self.total} job{'s' * (self.total != 1)} on {self.where}" + f": {counts}" * bool(counts)
+        return f"{self.total} job{'s' * (self.total != 1)} on {self.where}: {counts}"
 
     def progress(self, now: float) -> str:
-        """Return ``7 of 31, 1 min 12 s so far, about 4 min left``."""
-        left = self.remaining(now)
+        """Return ``7 of 31, 1 min 12 s so far, about 4 min left``, from the mean time of each rule's finished jobs."""
         told = f"{self.done} of {self.total}, {duration(now - self.began)} so far"
-        return told if left is None else f"{told}, about {duration(left)} left"
+        if sum(map(len, self.took.values())) < 3:
+            return told
+        usual = fmean(map(fmean, self.took.values()))
+        expected = {rule: fmean(self.took.get(rule, [usual])) for rule in self.left}
+        work = sum(count * expected[rule] for rule, count in self.left.items())
+        spent = sum(min(now - job.began, expected.get(job.rule, usual)) for job in self.running.values())
+        return f"{told}, about {duration((work - spent) / self.cores)} left"
 
     def end(self, now: float) -> str:
         """Return the last lines of a run, with the failed jobs and their logs."""
         took = duration(now - self.began)
         if self.done == self.total and not self.failed:
             return f"{self.done} of {self.total} jobs done in {took}."
-        lines = [f"Stopped after {took}: {self.done} of {self.total} jobs done, {len(self.failed)} failed. "]
-        lines[0] += "Run again to continue."
-        return "\n".join([*lines, *(f"  failed: {title} ({', '.join(logs)})" for title, logs in self.failed.items())])
+        first = f"Stopped after {took}: {self.done} of {self.total} jobs done, {len(self.failed)} failed. "
+        failed = (f"  failed: {title} ({', '.join(logs)})" for title, logs in self.failed.items())
+        return "\n".join([f"{first}Run again to continue.", *failed])
 
 
 def duration(seconds: float) -> str:

@@ -55,19 +55,15 @@ def test_the_example_dataset_method_and_audit_run_as_they_stand(conf: Path) -> N
     assert len(points) == 3
     for point in points:
         dataset, method = point.name("dataset"), point.name("method")
-        raw, prepared, trained = Path("raw"), Path(f"{dataset}.npz"), Path(f"{method}.npz")
-        fetch.main(["--dataset", "two_incomes", "--source", "auto", "--raw", str(raw), "--output", "manifest.json"])
-        section = json.dumps(run.section("prepare", point))
-        prepare.main(["--config", section, "--manifest", "manifest.json", "--output", str(prepared)])
-        section = json.dumps(run.section("train", point))
-        train.main(["--config", section, "--dataset", str(prepared), "--output", str(trained)])
-        inputs = ["--dataset", str(prepared), "--classifier", str(trained)]
-        if point.transport:
-            section = json.dumps(run.section("transport", point))
-            transport.main(["--config", section, "--dataset", str(prepared), "--output", "maps.npz"])
-            inputs += ["--transport", "maps.npz"]
-        section = json.dumps(run.section("audit", point))
-        audit.main(["--config", section, *inputs, "--output", run.path("audit", point)])
+        made = {"manifest": "manifest.json", "dataset": f"{dataset}.npz", "classifier": f"{method}.npz"}
+        fetch.main(["--dataset", "two_incomes", "--source", "auto", "--raw", "raw", "--output", made["manifest"]])
+        maps = ["maps.npz"] * bool(point.transport)
+        inputs = {**{name: [path] for name, path in made.items()}, "transport": maps}
+        io.save(prepare.make(run.section("prepare", point), inputs), made["dataset"])
+        io.save(train.make(run.section("train", point), inputs), made["classifier"])
+        for path in maps:
+            io.save(transport.make(run.section("transport", point), inputs), path)
+        io.save(audit.make(run.section("audit", point), inputs), run.path("audit", point))
     entries = [entry for entry in run.collect("mine") if Path(entry["path"]).exists()]
     collect.main(["--study", "mine", "--scale", "smoke", "--audits", json.dumps(entries), "--output", "rows.parquet"])
     rows = io.load_rows("rows.parquet")

@@ -1,8 +1,9 @@
 """Files are whole or absent, come back as they were saved, and are the same bytes each time."""
 
 import json
-from argparse import Namespace
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from fairness_audits.files import save_json, save_text, written
 from fairness_audits.values import Classifier, Dataset
 from pipeline import io, software
 from pipeline.values import AuditResult, MissingData
-from pipeline.workflow import stage
+from pipeline.workflow.launch import Task
 from tests.builders import dataset as toy
 
 
@@ -43,23 +44,30 @@ def dataset() -> Dataset:
     return toy(np.eye(3), np.array([0, 1, 1]), groups, train, test, origin="official", **named, **facts)
 
 
-def test_a_result_records_the_software_that_computed_it_and_its_inputs(tmp_path: Path) -> None:
+def test_a_result_records_the_software_that_computed_it_and_its_inputs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, two, plain = (str(tmp_path / f"{name}.npz") for name in ("one", "two", "plain"))
     old, now = {"numpy": "1"}, software.installed()
-    options = Namespace(output=two, task="0123")
+
+    def made(value: Any, output: str, *inputs: str) -> Task:
+        monkeypatch.setitem(sys.modules, "pipeline.stages.echo", SimpleNamespace(make=lambda *_: value))
+        task = Task("echo", output, {"classifier": inputs}, "{}", "0123", 1, "")
+        task.run()
+        return task
+
     io.save(dataset(), one, [old])
-    stage.save(classifier(), options, one)
-    assert io.made_by(two) == "0123"
+    assert made(classifier(), two, one).identity() == io.made_by(two)
+    io.save(dataset(), plain)
     assert io.made_by(one) == io.made_by(plain) == ""
     assert io.software(one) == [old]
     assert io.software(two) == [now, old]
-    stage.save(audit(), options, one, two)
-    assert io.software(two) == [now, old]
-    assert io.load(two, AuditResult).dataset == "toy"
+    made(audit(), str(tmp_path / "three.npz"), one, two)
+    assert io.software(tmp_path / "three.npz") == [now, old]
     io.save(audit(), plain)
     assert io.software(plain) == [{}], "of an earlier version of this project"
     assert software.described({}, now) == "not recorded"
-    stage.save(classifier(), options, plain)
+    made(classifier(), two, plain)
     assert io.software(two) == [now, {}]
     io.save(MissingData("faces", "nobody has them"), plain)
     assert io.software(plain) == []

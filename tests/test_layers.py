@@ -108,10 +108,11 @@ def called(function: ast.FunctionDef) -> Iterator[str]:
 
 
 PLANNING = (
+    "import gc",
     "from snakemake.utils import min_version",
     "from pipeline.jobs import Run, encoded",
     "from pipeline.report import registry",
-    "from pipeline.workflow import isolation, lock, references, refusals",
+    "from pipeline.workflow import invocation, lock, references",
 )
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from snakemake_logger_plugin_progress import command_ending, killed
+from snakemake_logger_plugin_progress.logs import command_ending, killed, last_lines, warnings
 from snakemake_logger_plugin_progress.run import Job, Run, duration
-from snakemake_logger_plugin_progress.screen import last_lines, warnings
 
 
 def test_a_run_counts_each_job_once_though_it_fails_and_starts_again() -> None:
@@ -30,13 +29,15 @@ def test_the_time_left_is_the_usual_time_of_what_remains_on_these_cores() -> Non
     run.plan({"fetch": 2, "train": 4, "total": 6})
     run.at_once(2, None)
     for number, (rule, took) in enumerate([("fetch", 1.0), ("fetch", 3.0), ("train", 60.0)]):
-        assert run.remaining(0.0) is None
+        assert "left" not in run.progress(0.0)
         run.start(number, Job(rule, rule, 0.0))
         run.finish(number, took)
-    assert run.remaining(60.0) == 3 * 60 / 2
+    assert run.progress(60.0) == "3 of 6, 1 min so far, about 1 min 30 s left", "3 times 60 s on 2 cores"
     run.start(3, Job("train", "train", 60.0))
-    assert run.remaining(80.0) == (3 * 60 - 20) / 2
-    assert run.remaining(999.0) == 2 * 60 / 2, "a job that takes longer ends at any moment"
+    assert run.progress(80.0) == "3 of 6, 1 min 20 s so far, about 1 min 20 s left"
+    assert run.progress(960.0) == "3 of 6, 16 min so far, about 1 min left", (
+        "a job that takes longer ends at any moment"
+    )
 
 
 def test_a_cluster_is_not_taken_for_cores() -> None:
@@ -67,8 +68,8 @@ def test_only_the_report_of_a_failed_command_is_shortened_and_an_overwritten_log
     assert command_ending(message) == "the command died with <Signals.SIGKILL: 9>"
     assert command_ending("RuleException:\nValueError in file S, line 3:\nbad") == ""
     (tmp_path / "log").write_bytes(b"start\n\nstep 1\rstep 2\rstep 3\n")
-    assert last_lines(tmp_path / "log") == ["start", "step 3"]
-    assert last_lines(tmp_path / "absent") is None
+    assert last_lines(str(tmp_path / "log")) == ["start", "step 3"]
+    assert last_lines(str(tmp_path / "absent")) == []
 
 
 SNAKEFILE = """
@@ -95,7 +96,6 @@ def snakemake(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
 
 
-@pytest.mark.slow
 def test_why_slurm_ended_a_job_is_read_from_its_log_once(tmp_path: Path) -> None:
     """Without accounting, Slurm's state says no more than FAILED."""
     own, sent = tmp_path / "train.log", tmp_path / "7.log"
@@ -109,6 +109,7 @@ def test_why_slurm_ended_a_job_is_read_from_its_log_once(tmp_path: Path) -> None
     assert killed([str(own)]) == ""
 
 
+@pytest.mark.slow
 def test_a_workflow_is_followed_from_failure_to_success(tmp_path: Path) -> None:
     failed = snakemake(tmp_path, "--config", "bad=b")
     assert failed.returncode == 1

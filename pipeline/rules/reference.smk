@@ -17,7 +17,6 @@ rule reference:
         audits=lambda w: run.files("audit", w.study),
         classifiers=lambda w: run.files("train", w.study),
         fill=lambda w: references.fill_option(run, w.study),
-        folder="results/reference/{scale}/{study}",
         reference=lambda w: references.folder(run, w.study),
         all=references.folder(run),
         environment=["--environment", os.environ["RUN_ENVIRONMENT"]] if os.environ.get("RUN_ENVIRONMENT") else [],
@@ -30,7 +29,7 @@ rule reference:
         " --config - --rows {input.rows} --datasets {input.datasets:q} --audits {params.audits:q}"
         " --classifiers {params.classifiers:q} --published {input.published:q} {params.fill}"
         " --record {params.reference:q} --verdicts {params.all:q} --benchmarks {params.benchmarks:q} {params.environment:q}"
-        " --tables {params.folder} --figures {params.folder} > {log} 2>&1"
+        " > {log} 2>&1"
 
 
 for study in run.declared:
@@ -79,8 +78,7 @@ rule verdicts:
     threads: workflow.resource_settings.cores or 1
     shell:
         "{one_thread} {python:q} -m pipeline.stages.artefacts --study {wildcards.study} --published {input.published:q}"
-        " --from-reference {params.reference:q} --verdicts {params.all:q} --tables results/reference"
-        " --figures results/reference > {log} 2>&1"
+        " --from-reference {params.reference:q} --verdicts {params.all:q} > {log} 2>&1"
 
 
 use rule page as report_reference with:

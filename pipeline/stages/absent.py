@@ -1,22 +1,18 @@
 """Record that an audit was not run because its data are missing: ``manifest -> MissingData``."""
 
-import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.files import load_json
-from pipeline import io
 from pipeline.values import MissingData
-from pipeline.workflow import stage
 
 
-def main(arguments: list[str] | None = None) -> None:
-    options = stage.options(__doc__, arguments, *stage.TASK, "manifest")
-    manifest, point = load_json(options.manifest), options.config
+def make(config: Mapping[str, Any], inputs: Mapping[str, Sequence[str]], _resume: object = None) -> MissingData:
+    """Return the reason why the data are missing. Raises InvalidInput if they are not."""
+    manifest = load_json(*inputs["manifest"])
     if manifest["origin"] != "absent":
-        sys.exit(f"The data of {point['dataset']} became available after planning. Run the same command again.")
-    missing = MissingData(point["dataset"], manifest["reason"], point["method"], point["audit"])
-    io.save(missing, options.output, task=options.task)
-    print(f"not run: {point['method']} on {point['dataset']}")
-
-
-if __name__ == "__main__":
-    main()
+        problem = f"The data of {config['dataset']} became available after planning"
+        raise InvalidInput(problem, source=config["dataset"], remedy="Run the same command again")
+    print(f"not run: {config['method']} on {config['dataset']}")
+    return MissingData(config["dataset"], manifest["reason"], config["method"], config["audit"])

@@ -25,7 +25,7 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.regression_check import regression_check
 from pipeline.report.table import StampedTable
 from pipeline.values import MissingData
-from pipeline.workflow import reference_store
+from pipeline.workflow import reference_store, stage
 
 
 def present(
@@ -126,80 +126,99 @@ def decided(inputs: Inputs, lists: Sequence[str]) -> list[claims.Decision]:
     return claims.decide(found, artefacts.measurements(inputs))
 
 
-def save_lists(inputs: Inputs, published: pd.DataFrame, claim_lists: Sequence[str], folder: str) -> None:
-    """Save the verdicts and the claims of a reference in the lists of all references."""
-    again = verdicts(artefacts.compared(inputs, published))
-    reference_store.save_list(again, inputs.study, Path(folder, "verdicts.csv"))
-    reference_store.save_list(claims.listed(decided(inputs, claim_lists)), inputs.study, Path(folder, "claims.csv"))
+def source_of(options: argparse.Namespace) -> tuple[Inputs, Inputs, Mapping[str, Any] | None]:
+    """Return the inputs of a run or a reference, the same with the parts that a reference fills in, its manifest."""
+    if options.from_reference:
+        own, manifest = reference_store.load_reference(options.from_reference)
+        return own, own, manifest
+    run = of_run(options)
+    if not options.fill_from:
+        return run, run, None
+    earlier, manifest = reference_store.load_reference(options.fill_from)
+    return run, reference.joined(run, earlier), manifest
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--study", required=True)
-    parser.add_argument("--config", help="JSON with experiment, scale, sections and published; -: standard input")
-    parser.add_argument("--rows", help="tidy rows (.parquet)")
-    parser.add_argument("--datasets", nargs="*", default=[], help="prepared data sets (.npz)")
-    parser.add_argument("--classifiers", nargs="*", default=[], help="trained classifiers (.npz)")
-    parser.add_argument("--audits", nargs="*", default=[], help="audits (.npz)")
-    parser.add_argument("--from-reference", help="folder of a reference to draw instead of a run")
-    parser.add_argument("--fill-from", help="folder of the reference that supplies the parts that this run leaves out")
-    parser.add_argument("--regression-check", help="folder of the reference to compare the run with")
-    parser.add_argument("--record", help="folder for a new reference made from the run")
-    parser.add_argument("--benchmarks", default="{}", help="JSON with the benchmark file of each job, for --record")
-    parser.add_argument("--environment", help="description of the run's machine (.json), if it is not this one")
-    parser.add_argument("--published", nargs="+", required=True, help="published numbers (.csv) and claims (.yaml)")
-    parser.add_argument("--tables", required=True, help="folder for the tables")
-    parser.add_argument("--figures", required=True, help="folder for the figures")
-    parser.add_argument("--captions", help="folder for the captions in Snakemake's report (.rst)")
-    parser.add_argument("--index", help="file for the index of the report (.json)")
-    parser.add_argument("--verdicts", help="folder for the verdicts and claims of all references")
-    parser.add_argument("--processes", type=int, default=1, help="number of artefacts to draw at a time")
-    options = parser.parse_args(arguments)
-    run, manifest = (
-        reference_store.load_reference(options.from_reference) if options.from_reference else (of_run(options), None)
-    )
-    inputs = run
-    if options.fill_from:
-        earlier, manifest = reference_store.load_reference(options.fill_from)
-        inputs = reference.joined(run, earlier)
-    published_numbers, *claim_lists = options.published
-    published = io.load_published(published_numbers)
+def draw(options: argparse.Namespace) -> None:
+    """Draw all artefacts, and write the index of the page with the claims and the reference."""
+    run, inputs, manifest = source_of(options)
+    published, *claim_lists = options.published
+    found = artefacts.compared(inputs, io.load_published(published))
+    maker = Maker(inputs, Path(options.tables), Path(options.figures), options.captions, found)
     names = [one.name for one in registry.declared(options.study)]
-    captions = Path(options.captions) if options.captions else None
-    found = artefacts.compared(inputs, published)
-    maker = Maker(inputs, Path(options.tables), Path(options.figures), captions, found)
+    made = dict(zip(names, artefacts.together(maker, names, options.processes), strict=True))
     computed: list[software.Versions] = [one for path in options.audits for one in io.software(path)]
-    if options.record:
-        drawn = reference.recording(inputs)
-        # Also record the arrays that the comparison reads.
-        watching = replace(maker, inputs=drawn, compared=artefacts.compared(drawn, published))
-        runs = manifest["runs"] if manifest else ()
-        described = environment.described(options.environment)
-        made_manifest = manifest_of(run, json.loads(options.benchmarks), inputs, described, runs, computed)
-        for name in names:
-            watching(name)
-        made = reference.recorded(drawn)
-        reference_store.save_reference(made, made_manifest, options.record)
-        save_lists(made, published, claim_lists, options.verdicts)
-        return
-    if options.verdicts:
-        save_lists(inputs, published, claim_lists, options.verdicts)
-        return
     computed += earlier_versions(manifest, () if options.from_reference else reference.parts(run))
-    artefacts_made = dict(zip(names, artefacts.together(maker, names, options.processes), strict=True))
-    checked = None
+    # Parts that the reference fills in say nothing about this run.
+    claim_lines, checked = claims.lines(decided(run, claim_lists)), None
     if options.regression_check:
         theirs, manifest = reference_store.load_reference(options.regression_check)
         checked = regression_check(run, theirs)
+        if (outcomes := Path(options.regression_check).parent / "claims.csv").is_file():
+            theirs_decided = reference_store.load_list(outcomes).query("study == @options.study")
+            claim_lines = claims.beside_reference(claim_lines, theirs_decided)
     of_reference = html.reference(manifest, checked, environment.machine()["processor"])
-    # Parts that the reference fills in say nothing about this run.
-    claim_lines = claims.lines(decided(run, claim_lists))
-    outcomes = Path(options.regression_check).parent / "claims.csv" if options.regression_check else None
-    if outcomes and outcomes.is_file():
-        theirs_decided = reference_store.load_list(outcomes).query("study == @options.study")
-        claim_lines = claims.beside_reference(claim_lines, theirs_decided)
-    page = html.describe(inputs, artefacts_made, found, claim_lines, of_reference, software.distinct(computed))
+    page = html.describe(inputs, made, found, claim_lines, of_reference, software.distinct(computed))
     save_json(page, options.index)
+
+
+def record(options: argparse.Namespace) -> None:
+    """Replace the reference by what the artefacts and the comparison read."""
+    run, inputs, manifest = source_of(options)
+    drawn, runs = reference.recording(inputs), manifest["runs"] if manifest else ()
+    # The comparison reads arrays too.
+    found = artefacts.compared(drawn, io.load_published(options.published[0]))
+    computed = [one for path in options.audits for one in io.software(path)]
+    described = environment.described(options.environment)
+    made_manifest = manifest_of(run, json.loads(options.benchmarks), inputs, described, runs, computed)
+    for one in registry.declared(options.study):
+        artefacts.build(one.name, drawn, found)
+    made = reference.recorded(drawn)
+    reference_store.save_reference(made, made_manifest, options.record)
+    decide(made, options)
+
+
+def decide(inputs: Inputs, options: argparse.Namespace) -> None:
+    """Save the verdicts and the claims of a reference in the lists of all references."""
+    published, *claim_lists = options.published
+    again = verdicts(artefacts.compared(inputs, io.load_published(published)))
+    reference_store.save_list(again, inputs.study, Path(options.verdicts, "verdicts.csv"))
+    found = claims.listed(decided(inputs, claim_lists))
+    reference_store.save_list(found, inputs.study, Path(options.verdicts, "claims.csv"))
+
+
+FILES: Mapping[str, Any] = {"nargs": "*", "default": []}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    options = stage.options(
+        __doc__,
+        arguments,
+        study={},
+        published={"nargs": "+", "help": "published numbers (.csv) and claims (.yaml)"},
+        config={"default": "-", "help": "JSON with experiment, scale, sections and published; -: standard input"},
+        rows="tidy rows (.parquet)",
+        datasets={**FILES, "help": "prepared data sets (.npz)"},
+        classifiers={**FILES, "help": "trained classifiers (.npz)"},
+        audits={**FILES, "help": "audits (.npz)"},
+        from_reference="folder of a reference to draw instead of a run",
+        fill_from="folder of the reference that supplies the parts that this run leaves out",
+        regression_check="folder of the reference to compare the run with",
+        record="folder for a new reference made from the run",
+        benchmarks={"default": "{}", "help": "JSON with the benchmark file of each job, for --record"},
+        environment={"default": None, "help": "description of the run's machine (.json), if it is not this one"},
+        verdicts="folder for the verdicts and claims of all references",
+        tables="folder for the tables",
+        figures="folder for the figures",
+        captions={"default": None, "type": Path, "help": "folder for the captions in Snakemake's report (.rst)"},
+        index="file for the index of the report (.json)",
+        processes={"type": int, "default": 1, "help": "number of artefacts to draw at a time"},
+    )
+    if options.record:
+        record(options)
+    elif options.verdicts:
+        decide(source_of(options)[1], options)
+    else:
+        draw(options)
 
 
 if __name__ == "__main__":

@@ -1,23 +1,25 @@
 """Audit the classifiers of a method: ``Dataset, Classifier[, TransportMap] -> AuditResult``."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from fairness_audits.seeds import generators
-from fairness_audits.values import Classifier, Dataset, ImageDataset, TransportMap
+from fairness_audits.values import Checkpoint, Classifier, Dataset, ImageDataset, TransportMap
 from pipeline import io
-from pipeline.values import MissingData
-from pipeline.workflow import plugins, stage, tracking
+from pipeline.values import AuditResult, MissingData
+from pipeline.workflow import plugins
 
 
-def main(arguments: list[str] | None = None) -> None:
-    options = stage.options(__doc__, arguments, *stage.TASK, "dataset", "classifier", "transport")
-    config = options.config
+def make(
+    config: Mapping[str, Any], inputs: Mapping[str, Sequence[str]], resume: Checkpoint | None = None
+) -> AuditResult | MissingData:
+    """Return the result of the audit. A long audit saves its state in ``resume``."""
     audit = config["audit"]
-    dataset, classifier = io.load_if_present(options.dataset), io.load_if_present(options.classifier)
+    dataset, classifier = io.load_if_present(*inputs["dataset"]), io.load_if_present(*inputs["classifier"])
     if isinstance(classifier, MissingData):
-        io.save(replace(classifier, audit=audit["name"]), options.output)
         print(f"nothing to audit: {classifier.name} is missing")
-        return
+        return replace(classifier, audit=audit["name"])
     assert isinstance(dataset, (Dataset, ImageDataset))
     assert isinstance(classifier, Classifier)
     if isinstance(dataset, Dataset):
@@ -25,14 +27,7 @@ def main(arguments: list[str] | None = None) -> None:
     module = plugins.load("audit", audit["kind"])
     numbers = {"repetitions": classifier.repetitions, "first": dataset.first_repetition}
     rngs = generators("audit", dataset.name, classifier.method, audit["name"], **numbers)
-    maps = [io.load(path, TransportMap) for path in options.transport]
-    resume = io.CheckpointFile(options.output, options.code)
-    resumes = plugins.resuming(module.run, resume)
-    result = module.run(dataset, classifier, plugins.configure(module, audit), rngs, *maps, **resumes)
-    stage.save(result, options, options.dataset, options.classifier, *options.transport)
-    resume.forget()
-    tracking.record(options.output, config, result.rows.groupby("statistic")["value"].mean().to_dict())
-
-
-if __name__ == "__main__":
-    main()
+    maps = [io.load(path, TransportMap) for path in inputs["transport"]]
+    configured, resumes = plugins.configure(module, audit), plugins.resuming(module.run, resume)
+    result: AuditResult = module.run(dataset, classifier, configured, rngs, *maps, **resumes)
+    return result

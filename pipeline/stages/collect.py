@@ -46,8 +46,14 @@ def collect(audits: Sequence[tuple[AuditResult, str, Mapping[str, Any]]], study:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    audits_option = {"type": json.loads, "help": "JSON list of objects with path, block and columns"}
-    options = stage.options(__doc__, arguments, "output", study={}, scale={}, audits=audits_option)
+    options = stage.options(
+        __doc__,
+        arguments,
+        study={},
+        scale={},
+        audits={"type": json.loads, "help": "JSON list of objects with path, block and columns"},
+        output={"help": "file for the rows (.parquet)"},
+    )
     audits = [(io.load_audit(one["path"]), one["block"], one["columns"]) for one in options.audits]
     rows = collect(audits, options.study, options.scale)
     io.save_rows(rows, options.output)

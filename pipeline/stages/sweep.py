@@ -1,5 +1,6 @@
 """Summarize a sweep and draw its figure: ``rows -> summary, figure``."""
 
+import json
 import sys
 
 from fairness_audits.files import save_figure, save_text
@@ -14,8 +15,8 @@ def main(arguments: list[str] | None = None) -> None:
     options = stage.options(
         __doc__,
         arguments,
-        "config",
-        "rows",
+        config={"type": json.loads, "help": "JSON object with the declaration of the sweep"},
+        rows={"help": "tidy rows (.parquet)"},
         summary={"help": "file for the summary (.csv)"},
         figure={"help": "file for the figure, without .pdf and .png"},
     )

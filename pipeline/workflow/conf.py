@@ -1,4 +1,6 @@
-"""The files of ``conf/``, and the settings in them. :mod:`pipeline.workflow.checks` checks what is read.
+"""The files of ``conf/``, and the settings in them.
+
+``conf/schema.yaml`` says what each file may hold. What it cannot say is checked here: names, keys and dependencies.
 
 A *setting* is ``{where: conditions, set: values}``: values for the points or jobs that meet all conditions. Later
 settings take precedence. Scales (``conf/scale/``), resources (``conf/resources.yaml``), single files
@@ -10,28 +12,39 @@ scale. The names are one name, a list or a pattern.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import RangeSweep
 from hydra.errors import HydraException
 
 from fairness_audits.errors import InvalidInput
-from fairness_audits.messages import check_keys, nearest, reason
-from pipeline.workflow import checks
-from pipeline.workflow.checks import GROUPS, REPETITIONS
+from fairness_audits.messages import check_keys, enumerated, nearest, reason
 
+GROUPS, REPETITIONS = ("dataset", "method", "transport", "audit"), "repetitions"
+REQUIRED = ("dataset", "method", "audit")
+"""Groups that a block must have. The transport map is optional."""
 CONF = Path(__file__).resolve().parents[2] / "conf"
 RULES = ("prepare", "train", "transport", "audit", "collect", "draw", "sweep", "report")
 """The rules that can run on another machine. ``fetch`` needs the network and runs locally."""
 NOTHING = {"dataset": "none", "method": "none"}
 """Defaults for a block that names neither: its audit simulates its own populations."""
+SHARED = {
+    "dataset": ("dataset",),
+    "method": ("dataset", "method"),
+    "transport": ("dataset", "transport"),
+    REPETITIONS: ("dataset", "method", "transport"),
+}
+"""What a scale's settings of a group can depend on: blocks and studies share the file of a model or a transport map."""
+GROWING = ("mem_mb", "runtime")
+"""Memory (MB) and time (minutes), which all jobs request and which grow with each attempt."""
 SWEPT = re.compile(r"(range|choice)\(.*\)")
 """Hydra's notations for several values."""
 
@@ -75,7 +88,7 @@ class Conf(dict[str, dict[str, Any]]):
             problem = f"There is no conf/{name}.yaml{nearest(stem, known)}. The files are {', '.join(known)}"
             raise InvalidInput(problem, option=group)
         content = read(path)
-        checks.file(group, stem, content)
+        check(name, content)
         self[name] = content
         return content
 
@@ -109,9 +122,14 @@ class Conf(dict[str, dict[str, Any]]):
         """Read the settings of a file. ``of_jobs`` holds the names of further conditions."""
         names, found = of_jobs or {}, []
         for entry in written or ():
-            check_keys(entry, ("where", "set"), source)
             where = {key: tuple(map(str, listed(value))) for key, value in (entry.get("where") or {}).items()}
-            checks.conditions(where, lambda key: names.get(key) or self.known(key), names, source)
+            for key, wanted in where.items():
+                if not (known := names.get(key) or self.known(key)):
+                    hint = nearest(key, (*names, "study", "block", *GROUPS))
+                    raise InvalidInput(f"{source}: unknown condition {key!r}{hint}", source=source, option=key)
+                if wrong := [name for name in wanted if not set("@*?[") & set(name) and name not in known]:
+                    problem = f"{source}: there is no {key} {wrong[0]!r}{nearest(wrong[0], known)}"
+                    raise InvalidInput(problem, source=source, option=key)
             found.append(Setting(where, dict(entry.get("set") or {})))
         return found
 
@@ -137,7 +155,12 @@ class Conf(dict[str, dict[str, Any]]):
         source = f"conf/scale/{scale}.yaml"
         found = self.settings(self._inherited(scale, key), source)
         for setting in found if key == "settings" else ():
-            checks.of_scale(setting.where, setting.values, source)
+            # The setting of a file that points share depends on the parts of this file only.
+            for group in {key.split(".")[0] for key in setting.values} & SHARED.keys():
+                if wrong := {k for k in setting.where if k not in SHARED[group] and not k.startswith(f"{group}.")}:
+                    may = f"settings of {group} may depend on {enumerated(SHARED[group])} only"
+                    problem = f"{source}: {may}, not on {', '.join(sorted(wrong))}"
+                    raise InvalidInput(problem, source=source, option=group)
         return found
 
     def _inherited(self, scale: str, key: str) -> list[Any]:
@@ -155,7 +178,9 @@ class Conf(dict[str, dict[str, Any]]):
         if not (self.folder / "resources.yaml").is_file():
             return []
         found = self.settings(self["resources"]["settings"], source, {"rule": RULES, "scale": self.names("scale")})
-        checks.resources((setting.values for setting in found), merged(found, {}), source)
+        if missing := [key for key in GROWING if key not in merged(found, {})]:
+            problem = f"{source} does not set {enumerated(missing)} for all jobs"
+            raise InvalidInput(problem, source=source, option=missing[0], remedy="Add a setting with where: {}")
         return [setting for setting in found if matches(scale, setting.where.get("scale", ("*",)))]
 
 
@@ -187,11 +212,46 @@ def read(path: Path) -> dict[str, Any]:
     return found
 
 
+def check(name: str, content: Mapping[str, Any]) -> None:
+    """Raise InvalidInput for the content of ``conf/<name>.yaml`` if ``conf/schema.yaml`` does not allow it."""
+    group, _, stem = name.rpartition("/")
+    # The names of studies and sweeps appear in paths and commands.
+    named = {"name": stem} if group in ("experiment", "sweep") else {}
+    errors = [*_validator("plugin" if group in GROUPS else group or name).iter_errors({**named, **content})]
+    if not errors:
+        return
+    # A misspelt key is also a key that is missing.
+    error = min(errors, key=lambda error: (error.validator != "additionalProperties", len(error.absolute_path)))
+    source, keys = f"conf/{name}.yaml", [key for key in error.absolute_path if isinstance(key, str)]
+    if error.validator == "additionalProperties":
+        check_keys(error.instance, error.schema["properties"], source)
+    if error.validator == "required":
+        keys += [key for key in error.validator_value if key not in error.instance]
+    elif error.validator == "pattern":
+        keys.append(error.instance)
+    problem, remedy = f"{source}, {'.'.join(keys)}: {error.message}", error.schema.get("description", "")
+    raise InvalidInput(problem, source=source, option=keys[-1], remedy=remedy)
+
+
+@cache
+def _validator(definition: str) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator({**read(CONF / "schema.yaml"), "$ref": f"#/$defs/{definition}"})
+
+
 def axes_of(block: Mapping[str, Any], where: str) -> dict[str, list[Any]]:
     """Return the values of each key of a block."""
     written = block if NOTHING.keys() & block.keys() else NOTHING | dict(block)
     axes = {key: several(value, f"{where}, {key}") for key, value in written.items()}
-    checks.block(axes, where)
+    known = (*GROUPS, REPETITIONS)
+    for key, values in axes.items():
+        if (group := key.split(".")[0]) not in known:
+            problem = f"{where}: there is no key {key!r}{nearest(group, known)}. Keys start with {', '.join(known)}"
+            raise InvalidInput(problem, source=where, option=key)
+        if not values:
+            problem = f"{where}, {key}: there are no values"
+            raise InvalidInput(problem, source=where, option=key, remedy="Give at least one value")
+    if absent := [group for group in REQUIRED if group not in axes]:
+        raise InvalidInput(f"{where}: {', '.join(absent)} is missing", source=where, option=absent[0])
     return axes
 
 
@@ -234,9 +294,17 @@ def update(config: dict[str, Any], key: str, value: Any, where: str) -> None:
     for name in path:
         section = section.get(name) if isinstance(section, dict) else None
     if not isinstance(section, dict) or last not in section:
-        hint = nearest(key, sorted(checks.keys_of(config)))
+        hint = nearest(key, sorted(_keys(config)))
         raise InvalidInput(f"{where}: there is no key {key!r}{hint}", source=where, option=key)
     section[last] = list(value) if isinstance(value, tuple) else value
+
+
+def _keys(config: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Yield the keys of nested mappings, such as ``method`` and ``method.epochs``."""
+    for key, value in config.items():
+        yield f"{prefix}{key}"
+        if isinstance(value, dict):
+            yield from _keys(value, f"{prefix}{key}.")
 
 
 def listed(value: Any) -> list[Any]:

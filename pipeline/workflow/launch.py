@@ -1,29 +1,71 @@
 """Run the tasks of a job: ``python -m pipeline.workflow.launch OUTPUT [REPAIRED] < TASKS``.
 
-``TASKS`` is the JSON list of :class:`pipeline.jobs.Task`. ``OUTPUT`` is the file of the only task, or the record of
-several, which names the file of each task with a checksum of its content, and how often deleted files were REPAIRED.
+``TASKS`` is a JSON list of :class:`Task`. ``OUTPUT`` is the file of the only task, or the record of several, which
+names the file of each task with a checksum of its content, and how often deleted files were REPAIRED.
 
-A task whose file exists is skipped if the file was made with the same parameters and code, from inputs of the same
-content. If a task fails, the tasks that do not need its file still run.
+The value in the file of a task is what ``make(config, inputs, resume)`` returns in the module of its stage. ``resume``
+keeps the state of long work beside the file. A task whose file exists is skipped if the file was made with the same
+parameters and code, from inputs of the same content. If a task fails, the tasks that do not need its file still run.
 """
 
 import contextlib
 import importlib
 import json
+import logging
 import os
 import resource
 import sys
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.files import save_json
-from pipeline import io
+from pipeline import io, software
+from pipeline.workflow import lock, tracking
 
 FRESH = "PIPELINE_FRESH"
 """The environment variable that makes a job run all its tasks, because the user forces a rule to run."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """The work that makes one file.
+
+    ``inputs`` holds the input files by their name in the stage, ``config`` the resolved section as JSON, and ``code``
+    the hash of the code. The time and the memory that the task used go to the file ``benchmark``.
+    """
+
+    stage: str
+    output: str
+    inputs: Mapping[str, Sequence[str]]
+    config: str
+    code: str
+    threads: int
+    benchmark: str
+
+    def identity(self) -> str:
+        """Return the hash of all that the result depends on."""
+        inputs = {name: [io.checksum(path) for path in paths] for name, paths in self.inputs.items()}
+        return io.digest([self.stage, self.config, self.code, inputs])
+
+    def is_done(self) -> bool:
+        """Return whether the file exists and is the one that the task would make."""
+        return not os.environ.get(FRESH) and io.made_by(self.output) == self.identity()
+
+    def run(self) -> None:
+        """Make the file, with the versions of the software that computed the value and its inputs, and track it."""
+        config, resume = json.loads(self.config), io.CheckpointFile(self.output, self.code)
+        value = importlib.import_module(f"pipeline.stages.{self.stage}").make(config, self.inputs, resume)
+        computed = [path for paths in self.inputs.values() for path in paths if path.endswith(".npz")]
+        versions = [software.installed(), *(one for path in computed for one in io.software(path))]
+        io.save(value, self.output, software.distinct(versions), self.identity())
+        resume.forget()
+        if found := tracking.metrics(value):
+            tracking.record(self.output, config, *found)
 
 
 @contextlib.contextmanager
@@ -49,55 +91,33 @@ def _processor_seconds() -> float:
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
-def words(task: Mapping[str, Any]) -> list[str]:
-    """Return the command line of the stage of a task."""
-    inputs = [word for option, paths in task["inputs"].items() if paths for word in (f"--{option}", *paths)]
-    return [
-        "--config",
-        task["config"],
-        *inputs,
-        "--output",
-        task["output"],
-        *("--task", identity(task), "--code", task["code"]),
-    ]
-
-
-def identity(task: Mapping[str, Any]) -> str:
-    """Return the hash of all that the result of a task depends on."""
-    inputs = {option: [io.checksum(path) for path in paths] for option, paths in task["inputs"].items()}
-    return io.digest([task["stage"], task["config"], task["code"], inputs])
-
-
-def is_done(task: Mapping[str, Any]) -> bool:
-    """Return whether the file of a task exists and is the one that the task would make."""
-    return not os.environ.get(FRESH) and io.made_by(task["output"]) == identity(task)
-
-
-def run(tasks: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def run(tasks: Sequence[Task]) -> dict[str, str]:
     """Run tasks, and return the reason why a file was not made for each task that failed."""
     failed: dict[str, str] = {}
     for task in tasks:
-        output = task["output"]
-        if missing := [path for paths in task["inputs"].values() for path in paths if path in failed]:
-            failed[output] = f"needs {missing[0]}"
+        if missing := [path for paths in task.inputs.values() for path in paths if path in failed]:
+            failed[task.output] = f"needs {missing[0]}"
             continue
-        if is_done(task):
-            continue
-        if len(tasks) > 1:
-            print(f"{output}:", flush=True)
         try:
-            with measured(task["benchmark"]):
-                importlib.import_module(f"pipeline.stages.{task['stage']}").main(words(task))
-        except (Exception, SystemExit) as error:
-            if not isinstance(error, SystemExit):
+            if task.is_done():
+                continue
+            if len(tasks) > 1:
+                print(f"{task.output}:", flush=True)
+            with measured(task.benchmark):
+                task.run()
+        except Exception as error:
+            if not isinstance(error, InvalidInput):
                 traceback.print_exc()
-            failed[output] = str(error) or type(error).__name__
+            failed[task.output] = str(error) or type(error).__name__
     return failed
 
 
 def main(output: str, tasks: Sequence[Mapping[str, Any]], repaired: int = 0) -> None:
     """Run the tasks of a job and write its record, unless its only task makes the ``output``."""
-    failed = run(tasks)
+    lock.join()
+    # The progress display shows the last line of a job's log.
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
+    failed = run([Task(**one) for one in tasks])
     if failed and len(tasks) == 1:
         sys.exit(next(iter(failed.values())))
     if failed:

@@ -23,12 +23,11 @@ from fairness_audits.files import load_json
 from fairness_audits.seeds import generators
 from fairness_audits.values import Classifier, Dataset, ImageDataset
 from pipeline import io
-from pipeline.jobs import STAGES
+from pipeline.stages.prepare import prepared
 from pipeline.values import MissingData
 from pipeline.workflow import plugins
 from pipeline.workflow.conf import CONF, Conf
-from pipeline.workflow.points import Grids, Point
-from pipeline.workflow.preparation import prepared
+from pipeline.workflow.points import STAGES, Grids, Point
 
 READ = ("dataset", "method", "scale", "seed")
 """Keys that affect training. Others are refused."""

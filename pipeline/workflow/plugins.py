@@ -43,7 +43,7 @@ def load(group: str, kind: str) -> ModuleType:
         raise InvalidInput(problem, source=path, option=group, remedy=remedy) from error
 
 
-def resuming(work: Callable[..., Any] | None, resume: Checkpoint) -> dict[str, Checkpoint]:
+def resuming(work: Callable[..., Any] | None, resume: Checkpoint | None) -> dict[str, Any]:
     """Return the argument ``resume`` for a ``fit`` or ``run`` that takes it."""
     return {"resume": resume} if work and "resume" in signature(work).parameters else {}
 

@@ -1,4 +1,4 @@
-"""The points of every study at a scale, and their values.
+"""The points of every study at a scale, their files and their values.
 
 A *point* is one combination of the grid of a block: a data set, a method, an audit and possibly a transport map, with
 settings. Its values are merged from these sources. Later ones take precedence:
@@ -18,13 +18,12 @@ import re
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import product
 from typing import Any
 
 from fairness_audits.errors import InvalidInput
-from pipeline.workflow.checks import GROUPS, REPETITIONS
-from pipeline.workflow.conf import Conf, Setting, axes_of, merged, update
+from pipeline.workflow.conf import GROUPS, REPETITIONS, Conf, Setting, axes_of, merged, update
 
 
 @dataclass(frozen=True)
@@ -91,6 +90,55 @@ class Point:
                 raise InvalidInput(problem, option=key, remedy="Set one of them in a file of conf/")
             columns[name] = value
         return {**columns, **({"transport": self.transport} if self.transport else {})}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step that makes one file for a point: the section that it reads, and the pattern of the path."""
+
+    group: str
+    output: str
+
+    @cached_property
+    def parts(self) -> list[str]:
+        """Return the wildcards in the path, without the scale."""
+        return re.findall(r"{(\w+)}", self.output)[1:]
+
+    def names(self, point: Point) -> dict[str, str]:
+        """Return the wildcards of the file of a point; empty if the point has no such file.
+
+        The last name of an audit of a map is ``audit+transport``.
+        """
+        if not all(getattr(point, part) for part in self.parts):
+            return {}
+        names = {part: point.name(part) for part in self.parts}
+        if "audit" in names and point.transport:
+            names["audit"] += f"+{point.name('transport')}"
+        return names
+
+    def path(self, scale: str, point: Point) -> str:
+        """Return the file of a point; empty if the point has no such file."""
+        names = self.names(point)
+        return self.output.format(scale=scale, **names) if names else ""
+
+    def shared(self, point: Point) -> Point:
+        """Return the point with only the parts and settings that affect the file, if studies share it."""
+        if self.group == "audit":
+            return point
+        kept = {part: getattr(point, part) for part in self.parts}
+        # The repetitions of a model do not affect its data.
+        keys = {*kept, REPETITIONS} if self.group != "dataset" else kept.keys()
+        settings = tuple((key, value) for key, value in point.settings if key.split(".")[0] in keys)
+        return Point(**{"study": "", "block": "", "method": "", "audit": "", **kept}, settings=settings)
+
+
+STAGES = {
+    "prepare": Stage("dataset", "data/prepared/{scale}/{dataset}.npz"),
+    "train": Stage("method", "results/models/{scale}/{dataset}/{method}.npz"),
+    "transport": Stage("transport", "results/transports/{scale}/{dataset}/{transport}.npz"),
+    "audit": Stage("audit", "results/audits/{scale}/{study}/{block}/{dataset}/{method}/{audit}.npz"),
+}
+"""Stages in topological order."""
 
 
 class Grids:
@@ -175,6 +223,24 @@ class Grids:
             raise InvalidInput(problem, option=REPETITIONS, remedy="Set at least 1")
         sections = {group: {"kind": name, **config[group], "name": name} for group, name in point.groups.items()}
         return {REPETITIONS: config[REPETITIONS], **sections}
+
+
+def sections(grids: Grids, points: Iterable[Point]) -> dict[str, Any]:
+    """Return the resolved sections of points by audit file, with their names in the report."""
+    return {
+        STAGES["audit"].path(grids.scale, point): {
+            **grids.resolve(point),
+            "id": id_of("audit", point),
+            "part": point.part,
+            "map": point.name("transport") if point.transport else "",
+        }
+        for point in points
+    }
+
+
+def id_of(stage: str, point: Point) -> list[str]:
+    """Return the names in the path of a file without the study, which identify it in the report."""
+    return [name for part, name in STAGES[stage].names(point).items() if part != "study"]
 
 
 def _frozen(value: Any) -> Any:

@@ -9,8 +9,7 @@ from typing import Any, Literal
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import nearest
 from fairness_audits.validation import Checked, Names, made
-from pipeline.workflow.checks import GROUPS
-from pipeline.workflow.conf import listed
+from pipeline.workflow.conf import GROUPS, listed
 
 AXES = ("x", "lines", "rows", "columns")
 

@@ -17,6 +17,9 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from fairness_audits.errors import InvalidInput
+from fairness_audits.values import Classifier, TransportMap
+from pipeline.io import Stored
+from pipeline.values import AuditResult
 
 MODES = ("offline", "online", "disabled")
 VARIABLE = "PIPELINE_TRACKER"
@@ -34,6 +37,15 @@ CONNECTION = (
 CONNECT_SECONDS = 3.0
 INIT_SECONDS = 6.0
 UPLOAD_SECONDS = 60.0
+
+
+def metrics(value: Stored) -> tuple[dict[str, float], Mapping[str, np.ndarray]] | None:
+    """Return the final metrics of a result and its training curves, None for a value that is not tracked."""
+    if isinstance(value, AuditResult):
+        return value.rows.groupby("statistic")["value"].mean().to_dict(), {}
+    if isinstance(value, Classifier | TransportMap):
+        return {name: float(values.mean()) for name, values in value.facts.items()}, value.history
+    return None
 
 
 def record(

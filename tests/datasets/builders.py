@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from fairness_audits.seeds import generators
+from pipeline import io
 from pipeline.stages import fetch, prepare
 from pipeline.workflow import plugins
 
@@ -38,6 +39,6 @@ def staged(folder: Path, section: dict[str, Any], repetitions: int = 2, source: 
     manifest, output = folder / "manifest.json", folder / "prepared.npz"
     if not manifest.exists():
         fetched(folder / section["kind"], source, section["kind"])
-    config = json.dumps({"dataset": section, "repetitions": repetitions})
-    prepare.main(["--config", config, "--manifest", str(manifest), "--output", str(output)])
+    config = {"dataset": section, "repetitions": repetitions}
+    io.save(prepare.make(config, {"manifest": [str(manifest)]}), output)
     return output

@@ -17,7 +17,7 @@ from fairness_audits.values import ImageDataset
 from pipeline.datasets import cifar10, cifar100
 from pipeline.raw_data import cifar
 from pipeline.raw_data.source import fingerprint
-from pipeline.workflow import preparation
+from pipeline.stages import prepare
 from tests.datasets.builders import staged
 from tests.errors import invalid
 from tests.files import Harm, encoded, packed, python2
@@ -189,7 +189,7 @@ def test_a_copy_is_found_beside_the_official_archive_and_prepared_to_the_same_by
     manifest, _ = stages(tmp_path)
     (folder / "train/cat/cat_s_7.png").write_bytes(b"1")
     with invalid(source="any"):
-        preparation.prepared({"name": "cifar10", **CONFIG}, 1, manifest)
+        prepare.prepared({"name": "cifar10", **CONFIG}, 1, manifest)
 
 
 @pytest.mark.parametrize("protocol", [0, 2, 5])

@@ -23,10 +23,10 @@ from fairness_audits.seeds import generators
 from fairness_audits.values import Array, Classifier, Dataset, ImageDataset, TransportMap
 from pipeline.counterparts import fitted, parted
 from pipeline.jobs import ROOT, Run
+from pipeline.stages.prepare import prepared
 from pipeline.values import AuditResult
 from pipeline.workflow import plugins
 from pipeline.workflow.points import Point
-from pipeline.workflow.preparation import prepared
 
 RUN = Run(
     scale="smoke",

@@ -12,14 +12,14 @@ from fairness_audits.seeds import generators
 from fairness_audits.values import Dataset
 from pipeline import io
 from pipeline.jobs import Run
-from pipeline.stages import absent, audit, prepare, train
+from pipeline.stages import audit, prepare, train
+from pipeline.stages.prepare import check, prepared
 from pipeline.stages.report import benchmarks
 from pipeline.workflow import availability, multirun, plugins
 from pipeline.workflow.availability import check_mirror, status
 from pipeline.workflow.conf import Conf
-from pipeline.workflow.invocation import check_cores
+from pipeline.workflow.launch import Task
 from pipeline.workflow.points import Grids, Point
-from pipeline.workflow.preparation import check, prepared
 from tests.builders import dataset, image_dataset
 from tests.errors import invalid
 
@@ -63,9 +63,7 @@ def test_a_mirror_that_is_not_there_is_refused(mirror: str, tmp_path: Path, monk
 
 def test_a_run_needs_a_core() -> None:
     with invalid(option="cores"):
-        check_cores(0)
-    check_cores(1)
-    check_cores(None)
+        Run().check(0, {})
 
 
 def splits(train: list[int], test: list[int], *names: str) -> Dataset:
@@ -130,14 +128,14 @@ def test_times_are_those_of_the_scale_and_of_what_belongs_to_none(tmp_path: Path
     assert sorted(found) == [("audit", "small/audit/a"), ("fetch", "fetch/adult"), ("study", "small/study/all")]
 
 
-def not_run(run: Run) -> tuple[Point, list[str]]:
-    """The first audit of a data set that cannot be had, and what its job passes to the stage."""
+def not_run(run: Run) -> tuple[Point, Task]:
+    """The first audit of a data set that cannot be had, and its task."""
     point = next(p for p in run.points("robustness_bias") if not run.has_data(p))
     record = next(record for record, paths in run.records.items() if run.path("audit", point) in paths)
     names = dict(zip(("scale", "study", "dataset", "part"), record.removesuffix(".json").split("/")[2:], strict=True))
     task = next(task for task in run.job("audit", names).tasks if task.output == run.path("audit", point))
     assert task.stage == "absent"
-    return point, ["--config", task.config, "--manifest", *task.inputs["manifest"], "--output", task.output]
+    return point, task
 
 
 def test_an_audit_that_is_not_run_says_what_the_stages_would_have_passed_on(
@@ -145,26 +143,24 @@ def test_an_audit_that_is_not_run_says_what_the_stages_would_have_passed_on(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     run = Run(scale="smoke", studies=["robustness_bias"], absent=["utkface"])
-    point, arguments = not_run(run)
-    manifest, output = arguments[3], arguments[-1]
+    point, task = not_run(run)
+    (manifest,) = task.inputs["manifest"]
     save_json({"dataset": "utkface", "origin": "absent", "files": [], "reason": "get it there"}, manifest)
-    absent.main(arguments)
-    section = json.dumps(run.section("prepare", point))
-    prepare.main(["--config", section, "--manifest", manifest, "--output", "d.npz"])
-    section = json.dumps(run.section("train", point))
-    train.main(["--config", section, "--dataset", "d.npz", "--output", "c.npz"])
-    section = json.dumps(run.section("audit", point))
-    audit.main(["--config", section, "--dataset", "d.npz", "--classifier", "c.npz", "--output", "a.npz"])
-    assert io.load_if_present(output) == io.load_if_present("a.npz")
+    task.run()
+    assert task.is_done()
+    io.save(prepare.make(run.section("prepare", point), task.inputs), "d.npz")
+    inputs = {"dataset": ["d.npz"], "classifier": ["c.npz"], "transport": []}
+    io.save(train.make(run.section("train", point), inputs), "c.npz")
+    assert audit.make(run.section("audit", point), inputs) == io.load_if_present(task.output)
 
 
 def test_data_that_came_to_hand_are_not_called_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    _, arguments = not_run(Run(scale="smoke", studies=["robustness_bias"], absent=["utkface"]))
-    save_json({"dataset": "utkface", "origin": "official", "files": [], "reason": None}, arguments[3])
-    with pytest.raises(SystemExit, match="utkface"):
-        absent.main(arguments)
-    assert not Path(arguments[-1]).exists()
+    _, task = not_run(Run(scale="smoke", studies=["robustness_bias"], absent=["utkface"]))
+    save_json({"dataset": "utkface", "origin": "official", "files": [], "reason": None}, *task.inputs["manifest"])
+    with invalid(source="utkface"):
+        task.run()
+    assert not Path(task.output).exists()
 
 
 # A run of Hydra's own trains one repetition of the workflow, alone.

@@ -10,13 +10,12 @@ import pytest
 from fairness_audits.errors import InvalidInput
 from fairness_audits.files import save_json
 from pipeline.counterparts import parted
-from pipeline.jobs import ROOT, STAGES, Run
+from pipeline.jobs import ROOT, Run
 from pipeline.report import registry
 from pipeline.workflow import plugins, references
 from pipeline.workflow.code_hash import modules_behind
 from pipeline.workflow.conf import Conf, several, user_setting
-from pipeline.workflow.invocation import sweeps_among
-from pipeline.workflow.points import Grids, Point
+from pipeline.workflow.points import STAGES, Grids, Point
 from pipeline.workflow.sweep import Figure, column
 from tests.errors import invalid
 
@@ -452,6 +451,8 @@ READ: dict[str, Callable[[Path], object]] = {
     "experiment/wrong.yaml": lambda conf: points(conf, "wrong"),
     "scale/wrong.yaml": lambda conf: Conf(conf).of_scale("wrong", "settings"),
     "method/m.yaml": lambda conf: parameters(small(conf, studies=["s"]), "train", "d", "m"),
+    "tracker/none.yaml": lambda conf: small(conf, studies=["s"]),
+    "config.yaml": lambda conf: parameters(small(conf, studies=["s"]), "train", "d", "m"),
 }
 
 
@@ -460,10 +461,10 @@ READ: dict[str, Callable[[Path], object]] = {
     [
         ("experiment/wrong.yaml", "title: nothing", "wrong.yaml", "grid"),
         ("experiment/wrong.yaml", "grid: [a, b]", "wrong.yaml", "grid"),
-        ("experiment/wrong.yaml", "grid: {a: }", "wrong.yaml", "grid"),
+        ("experiment/wrong.yaml", "grid: {a: }", "wrong.yaml", "a"),
         ("experiment/wrong.yaml", "grid: {main: {dataset: d, audit: a}}", "wrong.yaml, block 'main'", "method"),
         *(
-            ("experiment/wrong.yaml", f"grid: {{main: {BLOCK}{start}: {value}}}}}", "wrong.yaml, block 'main'", key)
+            ("experiment/wrong.yaml", f"grid: {{main: {BLOCK}{start}: {value}}}}}", "wrong.yaml", key)
             for key, start in (("method", "method"), ("method.schedule", "method: m, method.schedule"))
             for value in ("{start: 1}", "[{start: 1}, {start: 2}]", "[[{start: 1}]]")
         ),
@@ -473,6 +474,9 @@ READ: dict[str, Callable[[Path], object]] = {
             for name in ("../../..", "a/b", "..", "$(touch x)", "-rf x", "")
         ),
         ("scale/wrong.yaml", "setings: []", "wrong.yaml", "setings"),
+        ("scale/wrong.yaml", "settings: {method: m}", "wrong.yaml", "settings"),
+        ("scale/wrong.yaml", "settings: [{where: [m], set: {}}]", "wrong.yaml", "where"),
+        ("scale/wrong.yaml", "quick: perhaps", "wrong.yaml", "quick"),
         *(
             ("scale/wrong.yaml", f"settings: [{{{setting}}}]", "wrong.yaml", option)
             for setting, option in (
@@ -485,6 +489,9 @@ READ: dict[str, Callable[[Path], object]] = {
             )
         ),
         ("method/m.yaml", "rate: 1\nper_dataset: {dd: {rate: 3}}", "m.yaml", "dataset"),
+        ("method/m.yaml", "rate: 1\nper_dataset: [d]", "m.yaml", "per_dataset"),
+        ("tracker/none.yaml", "mode: off", "none.yaml", "mode"),
+        ("config.yaml", "defaults: []\nrepititions: 2", "config.yaml", "repititions"),
         *(("method/m.yaml", text, "m.yaml", None) for text in ("rate: 1\nrate: 2\n", "rate: [1\n", "rate")),
     ],
 )
@@ -557,14 +564,6 @@ def test_a_single_value_of_what_a_block_varies_and_two_columns_of_a_name_are_ref
         (
             lambda c: small(c, studies=["w"]),
             {"option": "study", "remedy": "Run `snakemake results/sweeps/small/w/summary.csv`"},
-        ),
-        (
-            lambda c: sweeps_among(["results/sweeps/smoke/atack/summary.csv"], ["attack"], "smoke"),
-            {"option": "sweep"},
-        ),
-        (
-            lambda c: sweeps_among(["sweep_attack"], ["attack"], "smoke"),
-            {"option": "sweep", "remedy": "Run `snakemake results/sweeps/smoke/attack/summary.csv`"},
         ),
     ],
 )

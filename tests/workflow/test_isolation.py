@@ -10,7 +10,7 @@ import matplotlib as mpl
 import snakemake
 
 from fairness_audits.results.style import curve, method_style, new_panels, paper
-from pipeline.workflow.isolation import isolate
+from pipeline.workflow.invocation import isolate
 from tests.files import environment, project_copy
 
 ROOT = Path(__file__).resolve().parent.parent.parent

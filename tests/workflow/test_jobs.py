@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from fairness_audits.values import Classifier
-from pipeline.jobs import QUICK, STAGES, Run, requested
+from pipeline.jobs import QUICK, Run, requested
 from pipeline.report import html
 from pipeline.stages import __path__ as stages
 from pipeline.stages.train import check_finite
 from pipeline.workflow.conf import CONF, RULES, Conf
+from pipeline.workflow.points import STAGES
 from tests.errors import invalid
 
 EVERYWHERE = "settings:\n  - {where: {}, set: {mem_mb: 1000, runtime: 10}}\n"

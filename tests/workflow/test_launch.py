@@ -8,42 +8,46 @@ from typing import Any
 
 import pytest
 
+from fairness_audits.errors import InvalidInput
 from pipeline import io
 from pipeline.values import MissingData
-from pipeline.workflow import launch, stage
+from pipeline.workflow import launch
 
 RECORD = "results/jobs/record.json"
 
 
-def echo(arguments: list[str]) -> None:
-    """A stage that writes down its configuration, and fails if this says so."""
-    reads = ["classifier"] if "--classifier" in arguments else []
-    options = stage.options("", arguments, *stage.TASK, *reads)
-    if options.config.get("fails"):
+def echo(config: dict[str, Any], *_: object) -> MissingData:
+    """A stage whose result is its configuration, and which fails if this says so."""
+    if config.get("fails"):
         raise ValueError("it cannot")
-    if options.config.get("leaves"):
-        sys.exit("no such thing")
-    print("ran", options.output)
-    io.save(MissingData(json.dumps(options.config), ""), options.output, task=options.task)
+    if config.get("refuses"):
+        raise InvalidInput("no such thing")
+    print("ran", config["name"])
+    return MissingData(json.dumps(config), "")
 
 
 def task(name: str, reads: str = "", code: str = "1", **config: Any) -> dict[str, Any]:
     inputs = {"classifier": [f"{reads}.npz"] if reads else []}
-    told = {"stage": "echo", "output": f"{name}.npz", "inputs": inputs, "config": json.dumps(config), "code": code}
-    return {**told, "benchmark": f"times/{name}.tsv"}
+    told = {
+        "config": json.dumps({"name": name, **config}),
+        "code": code,
+        "threads": 1,
+        "benchmark": f"times/{name}.tsv",
+    }
+    return {"stage": "echo", "output": f"{name}.npz", "inputs": inputs, **told}
 
 
 @pytest.fixture(autouse=True)
 def _stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(launch.FRESH, raising=False)
-    monkeypatch.setitem(sys.modules, "pipeline.stages.echo", SimpleNamespace(main=echo))
+    monkeypatch.setitem(sys.modules, "pipeline.stages.echo", SimpleNamespace(make=echo))
 
 
 def ran(capsys: pytest.CaptureFixture[str], *tasks: dict[str, Any]) -> list[str]:
     """The files that a job made anew."""
     launch.main(RECORD, tasks)
-    return [line.split()[1].removesuffix(".npz") for line in capsys.readouterr().out.splitlines() if line[:4] == "ran "]
+    return [line.split()[1] for line in capsys.readouterr().out.splitlines() if line[:4] == "ran "]
 
 
 def test_a_job_writes_its_record_when_all_is_done_and_the_time_of_each_task(capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,7 +65,7 @@ def test_a_job_of_one_task_leaves_nothing_but_its_file(capsys: pytest.CaptureFix
     assert {path.name for path in Path().iterdir()} == {"model.npz", "times"}
 
 
-@pytest.mark.parametrize("trouble", [{"fails": True}, {"leaves": True}])
+@pytest.mark.parametrize("trouble", [{"fails": True}, {"refuses": True}])
 def test_a_failed_task_is_named_and_takes_with_it_only_what_needs_it(
     trouble: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,9 +18,9 @@ from tests.errors import invalid
 from tests.waiting import until
 
 SNAKEFILE = """from pathlib import Path
-from pipeline.workflow import lock, refusals
+from pipeline.workflow import invocation, lock
 
-logger.addFilter(refusals.explained(list))
+logger.addFilter(invocation.explained(list))
 
 rule all:
     output: 'made.txt'

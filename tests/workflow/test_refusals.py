@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairness_audits.errors import InvalidInput
-from pipeline.workflow import refusals
+from pipeline.workflow import invocation
 from tests.files import ROOT, environment
 
 
@@ -28,6 +28,7 @@ def asked(folder: Path, *words: str, **given: str) -> subprocess.CompletedProces
         ("results/reference/figures/fliptest/figure_22.pdf", {}, "results/reference/figures/fliptest/figure_2.pdf"),
         ("results/rows/smoke/fliptes.parquet", {}, "results/rows/smoke/fliptest.parquet"),
         ("data/prepared/smoke/adlt.npz", {}, "adult"),
+        ("results/sweeps/smoke/atack/summary.csv", {}, "results/sweeps/smoke/attack/summary.csv"),
         ("artefacs", {}, "artefacts"),
     ],
 )
@@ -70,5 +71,5 @@ def test_the_documentation_explains_each_warning_of_snakemakes_lint() -> None:
 def test_only_an_error_that_the_user_can_correct_loses_its_traceback() -> None:
     fault, mistake = RuntimeError("in rule train"), RuntimeError("in rule train")
     fault.__cause__, mistake.__cause__ = KeyError("x"), InvalidInput("Column 'age' is missing", column="age")
-    assert refusals.sentence(fault, list) == refusals.sentence(None, list) == ""
-    assert refusals.sentence(mistake, list) == "Column 'age' is missing"
+    assert invocation.sentence(fault, list) == invocation.sentence(None, list) == ""
+    assert invocation.sentence(mistake, list) == "Column 'age' is missing"
