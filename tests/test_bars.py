@@ -3,6 +3,7 @@
 import sys
 import time
 import types
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,11 +48,11 @@ def test_bars_inside_others_are_drawn_together_and_what_is_printed_stays_on_stdo
     assert "listing" in err
 
 
-def test_every_audit_shows_that_it_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_audit_shows_that_it_is_at_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from sklearn.tree import DecisionTreeClassifier
 
     make_terminal(monkeypatch)
-    titles: list[str] = []
+    titles, state = list[str](), tmp_path / "watch.json"
     add_task = Progress.add_task
 
     def added(bar: Progress, title: str, **how: Any) -> Any:
@@ -66,6 +67,7 @@ def test_every_audit_shows_that_it_is_at_work(monkeypatch: pytest.MonkeyPatch) -
         "worst subgroups": lambda: fa.worst_subgroups(X[["sex"]], prediction=decision, metric="selection_rate"),
         "compare": lambda: fa.compare(Y, first=decision, second=Y, group=X["sex"], metric="tpr"),
         "plan": lambda: fa.plan(metric="tpr", value=0.5, gap=0.2),
+        "watch": lambda: fa.watch(Y, prediction=decision, group=X["sex"], metric="tpr", state=state, batch="1"),
         "loss ratio": lambda: fa.loss_ratio(tree, X, Y, sensitive=X[["sex"]]),
         "robustness bias": lambda: fa.robustness_bias(tree, X, Y, groups=X["sex"], permutations=99),
         "fliptest": lambda: fa.fliptest(tree, X, group="sex", source="0", target="1", null_draws=2),

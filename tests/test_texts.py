@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
+from tempfile import mkdtemp
 from typing import Any
 
 import jinja2.meta
@@ -32,6 +33,9 @@ RUNS: dict[str, Callable[[], object]] = {
         lambda frame: frame["sex"] + frame["town"] - 1, ROWS, groups=ROWS["sex"], permutations=19, bootstraps=9
     ),
     "subgroups": lambda: fa.worst_subgroups(ROWS, prediction=DECISION, draws=19),
+    "watch": lambda: fa.watch(
+        prediction=DECISION, group=ROWS["sex"], metric="selection_rate", state=f"{mkdtemp()}/watch.json", batch="1"
+    ),
 }
 """A short run of each audit."""
 AUDITS = sorted(path.name.removesuffix(".yaml") for path in files(texts).iterdir() if path.name.endswith(".yaml"))

@@ -227,4 +227,5 @@ COMMANDS: Mapping[str, Command] = {
         ),
     ),
     "subgroups": Command("subgroups", "worst_subgroups", (PREDICTIONS, *CSV)),
+    "watch": Command("watch", "watch", (replace(PREDICTIONS, hint=str | None, default=None), *CSV)),
 }

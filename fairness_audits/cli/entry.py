@@ -34,7 +34,7 @@ INTERRUPTED = 130
 INPUTS = {"FILE", "FOLDER", "MODEL"}
 """Placeholders of the options that name what an audit reads."""
 OPTIONS_FILE = "audit.yaml"
-WRITTEN = {"output": True, "json": False, "junit": False, "checkpoint": False}
+WRITTEN = {"output": True, "json": False, "junit": False, "checkpoint": False, "state": False}
 """Options that name an output, including those of single audits; True for a folder."""
 EXAMPLES = "examples:\n{}"
 EXITS = (
@@ -172,11 +172,14 @@ def _run(arguments: Namespace) -> int:
 def _check_kept(by: str, path: Path, folder: bool, arguments: Namespace, values: Mapping[str, Any]) -> None:
     """Raise InvalidInput if an output would replace what the audit reads, other than its own audit.yaml."""
     files = ("audit.json", page_of(arguments.audit), *arguments.command.texts["writes"])
-    for own in (*_read(arguments.command.options, values), *filter(None, [arguments.config])):
-        replaced = path.exists() and own.exists() and own.samefile(path)
+    state = None if by == "state" else values.get("state")
+    for own in (*_read(arguments.command.options, values), *filter(None, [arguments.config, state])):
+        replaced = own.resolve() == path.resolve() or (path.exists() and own.exists() and own.samefile(path))
         if folder and own.resolve().parent == path.resolve():
             replaced |= own.name in files
-            replaced |= own.name == OPTIONS_FILE and not own.read_text(encoding="utf-8").startswith(HEAD)
+            replaced |= (
+                own.name == OPTIONS_FILE and own.exists() and not own.read_text(encoding="utf-8").startswith(HEAD)
+            )
         if replaced:
             problem = f"{by}={path} would replace {own}, which the audit reads"
             raise InvalidInput(problem, source=path, option=by, remedy="Name another place for the output")

@@ -15,6 +15,14 @@ TERMS = {
         "The range of values that are consistent with the data. A 95 % interval misses the true value in 5 % of "
         "samples."
     ),
+    "confidence sequence": (
+        "The range of values that are consistent with the data so far. With probability 95 %, a 95 % sequence contains "
+        "the true value at all times, however often one looks."
+    ),
+    "e-value": (
+        "The evidence against a null hypothesis. If it were true, the e-value would ever reach 20 in at most 5 % of "
+        "cases."
+    ),
     "noise floor": "The result for groups that are alike because people were assigned to them at random.",
     "flipset": "The people whose decision differs from that of their counterparts.",
     "counterpart": (

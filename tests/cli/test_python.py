@@ -179,7 +179,7 @@ def test_every_keyword_is_documented_with_its_default(call: Callable[..., fa.Res
 
 def test_the_examples_in_docstrings_run() -> None:
     runner, finder = doctest.DocTestRunner(), doctest.DocTestFinder(recurse=False)
-    for made in (fa, *CALLS, fa.compare, fa.plan, fa.worst_subgroups):
+    for made in (fa, *CALLS, fa.compare, fa.plan, fa.watch, fa.worst_subgroups):
         (examples,) = finder.find(made, globs=vars(fa).copy())
         assert examples.examples
         runner.run(examples)
