@@ -317,9 +317,11 @@ class _Quantity:
         """Select the part's rows: one frame per selection, empty if its rows were not measured."""
         selections = [part["of"], *(part[name] for name in OTHERS if name in part)]
         rows = [_chosen(measured, {**claim.get("where", {}), **selection}) for selection in selections]
-        of_method = claim["about"] == "method"
-        overlap = max((_overlap(one, measured) for one in rows if len(one)), default=0.0) if of_method else 0.0
-        return cls(part, rows, estimator_of(part, claim), overlap)
+        estimator, overlap = estimator_of(part, claim), 0.0
+        # A share is about further splits of the same rows.
+        if claim["about"] == "method" and "overlap" in ESTIMATORS[estimator].options:
+            overlap = max((_overlap(one, measured) for one in rows if len(one)), default=0.0)
+        return cls(part, rows, estimator, overlap)
 
     def lacks(self) -> str:
         """Return why these rows are no evidence, or an empty text if they are."""
