@@ -104,12 +104,15 @@ class Option:
 
     @property
     def placeholder(self) -> str | None:
-        """Return what stands for the value in the help: the choices, ``A,B`` for a list, ``N``, ``X`` or ``TEXT``."""
-        if self.metavar:
-            return self.metavar
+        """Return what stands for the value in the help, such as the choices, ``A,B`` for a list, ``N`` or ``TEXT``."""
         kinds = list(_kinds(self.hint))
-        if any(map(_several, kinds)) or get_origin(kinds[0]) is tuple:
-            return "A,B"
+        limits = [limit for kind in kinds for limit in getattr(kind, "__metadata__", ())]
+        if named := self.metavar or next((one.metavar for one in limits if one.metavar), None):
+            return named
+        if any(get_origin(kind) is Mapping for kind in kinds):
+            return "NAME=VALUE"
+        if any(map(_several, kinds)):
+            return "X,Y" if getattr(one := element(self.hint), "__origin__", one) in (int, float) else "A,B"
         choices = [str(one) for kind in kinds if get_origin(kind) is Literal for one in get_args(kind)]
         plain = get_args(kinds[0])[0] if get_origin(kinds[0]) is Annotated else kinds[0]
         return "|".join(choices) or {int: "N", float: "X", str: "TEXT", Path: "FILE"}.get(plain)
