@@ -195,7 +195,7 @@ def audit(
     instead: Mapping[str, str] = EMPTY,
     python: Collection[str] = (),
 ) -> Callable[[Audit], Audit]:
-    """Check the keywords of a public function, show its progress, and leave the program as it was.
+    """Check the keywords of a public function, and show its progress.
 
     Wrong or missing keywords raise TypeError; all other input that the caller can correct raises InvalidInput. Its
     ``option`` is the argument in Python.
@@ -208,8 +208,6 @@ def audit(
 
         @functools.wraps(function)
         def called(*positional: Any, **named: Any) -> Any:
-            from fairness_audits.inputs.state import unchanged_program
-
             for name in named:
                 if name not in signature.parameters:
                     hint = similar(name, signature.parameters)
@@ -220,7 +218,7 @@ def audit(
                 raise TypeError(f"{function.__name__}() needs {listed(missing)}")
             named |= {name: option.checked(named[name]) for name, option in own.options.items() if name in named}
             try:
-                with unchanged_program(), progress_bar(function.__name__.replace("_", " ")):
+                with progress_bar(function.__name__.replace("_", " ")):
                     return function(*positional, **named)
             except InvalidInput as error:
                 error.option = error.option and arguments.get(error.option, error.option)
