@@ -13,13 +13,14 @@ from fairness_audits.arguments import OutputKind
 from fairness_audits.attacks.changes import Changes, Switch
 from fairness_audits.audits.alike import columns_of, fair_metric, people_of
 from fairness_audits.audits.robustness_bias.points import Points, compared, partition_of
+from fairness_audits.audits.scaling import Units
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.encoding import Encoding, encoding_of
 from fairness_audits.inputs.model import Model, as_the_model_says, named_as
 from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.predictor import Predictor, coded, noted, predictor
 from fairness_audits.inputs.probe import Answers, answered
-from fairness_audits.inputs.table import Rows, Source, Units, attribute, classes_of, feature_names
+from fairness_audits.inputs.table import Rows, Source, attribute, classes_of, feature_names
 from fairness_audits.tables.levels import level_name
 from fairness_audits.values import Array
 
