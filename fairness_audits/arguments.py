@@ -104,12 +104,15 @@ class Option:
 
     @property
     def placeholder(self) -> str | None:
-        """Return what stands for the value in the help: the choices, ``A,B`` for a list, ``N``, ``X`` or ``TEXT``."""
-        if self.metavar:
-            return self.metavar
+        """Return what stands for the value in the help, such as the choices, ``A,B`` for a list, ``N`` or ``TEXT``."""
         kinds = list(_kinds(self.hint))
-        if any(map(_several, kinds)) or get_origin(kinds[0]) is tuple:
-            return "A,B"
+        limits = [limit for kind in kinds for limit in getattr(kind, "__metadata__", ())]
+        if named := self.metavar or next((one.metavar for one in limits if one.metavar), None):
+            return named
+        if any(get_origin(kind) is Mapping for kind in kinds):
+            return "NAME=VALUE"
+        if any(map(_several, kinds)):
+            return "X,Y" if getattr(one := element(self.hint), "__origin__", one) in (int, float) else "A,B"
         choices = [str(one) for kind in kinds if get_origin(kind) is Literal for one in get_args(kind)]
         plain = get_args(kinds[0])[0] if get_origin(kinds[0]) is Annotated else kinds[0]
         return "|".join(choices) or {int: "N", float: "X", str: "TEXT", Path: "FILE"}.get(plain)
@@ -192,7 +195,7 @@ def audit(
     instead: Mapping[str, str] = EMPTY,
     python: Collection[str] = (),
 ) -> Callable[[Audit], Audit]:
-    """Check the keywords of a public function, show its progress, and leave the program as it was.
+    """Check the keywords of a public function, and show its progress.
 
     Wrong or missing keywords raise TypeError; all other input that the caller can correct raises InvalidInput. Its
     ``option`` is the argument in Python.
@@ -205,8 +208,6 @@ def audit(
 
         @functools.wraps(function)
         def called(*positional: Any, **named: Any) -> Any:
-            from fairness_audits.inputs.state import unchanged_program
-
             for name in named:
                 if name not in signature.parameters:
                     hint = similar(name, signature.parameters)
@@ -217,7 +218,7 @@ def audit(
                 raise TypeError(f"{function.__name__}() needs {listed(missing)}")
             named |= {name: option.checked(named[name]) for name, option in own.options.items() if name in named}
             try:
-                with unchanged_program(), progress_bar(function.__name__.replace("_", " ")):
+                with progress_bar(function.__name__.replace("_", " ")):
                     return function(*positional, **named)
             except InvalidInput as error:
                 error.option = error.option and arguments.get(error.option, error.option)

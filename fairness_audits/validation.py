@@ -48,10 +48,14 @@ else:
 
 @dataclass(frozen=True)
 class Limit:
-    """A condition on a value; ``says`` completes "expected x to be a number ..."."""
+    """A condition on a value; ``says`` completes "expected x to be a number ...".
+
+    ``metavar`` stands for the value in the help of a command.
+    """
 
     says: str
     holds: Callable[[Any], bool]
+    metavar: str = ""
 
 
 def at_least(low: float) -> Limit:

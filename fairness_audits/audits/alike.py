@@ -10,10 +10,11 @@ from fairness_audits.attacks.gradient_flow import Bounds
 from fairness_audits.attacks.whole_people import Column
 from fairness_audits.audits.admissible import Admissible, check_categories, range_of
 from fairness_audits.audits.association import association
+from fairness_audits.audits.scaling import Units
 from fairness_audits.errors import InvalidInput
 from fairness_audits.fair_metric import FairMetric, from_directions, learn
 from fairness_audits.inputs.encoding import Encoding
-from fairness_audits.inputs.table import Rows, Source, Units, numeric, sha256
+from fairness_audits.inputs.table import Rows, Source, numeric, sha256
 from fairness_audits.messages import SHOWN, apart, enumerated, listed, nearest
 from fairness_audits.seeds import generators
 from fairness_audits.values import Array

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fairness_audits.arguments import HEAD, REQUIRED, Option, read, similar
-from fairness_audits.cli.commands import COMMANDS, CONFIG
+from fairness_audits.cli.commands import COMMANDS, CONFIG, Command
 from fairness_audits.cli.options_file import read_options
 from fairness_audits.errors import InvalidInput
 from fairness_audits.files import check_destination
@@ -97,16 +97,30 @@ def parser() -> ArgumentParser:
             + textwrap.fill(EXITS.format(gate=GATE if command.tests else "", page=f"See {texts['page']}."), width),
             formatter_class=RawDescriptionHelpFormatter,
             allow_abbrev=False,
+            usage=_usage(name, command, width),
+            add_help=False,
         )
-        _add(one, CONFIG, "")
         files = enumerated(["audit.json", f"the page {page_of(name)}", *texts["writes"]])
         for title, options in command.groups.items():
             group = one.add_argument_group(title)
             for option in options:
                 _add(group, option, files)
-        one.add_argument("--debug", action="store_true", help="show the traceback of errors")
+        group = one.add_argument_group("about the command")
+        _add(group, CONFIG, "")
+        group.add_argument("--debug", action="store_true", help="show the traceback of errors")
+        group.add_argument("-h", "--help", action="help", help="show this help and exit")
         one.set_defaults(command=command, parser=one, config=None)
     return root
+
+
+def _usage(name: str, command: Command, width: int) -> str:
+    """Return the usage with what the audit needs, from flags or the file of ``--config``."""
+    needed = [f"{one.flag} {one.placeholder}" for one in command.options.values() if one.required]
+    head = f"fairness-audits {name} "
+    # An option and its value stay on one line.
+    words = [one.replace(" ", "\0") for one in (*needed, "[options]")]
+    text = textwrap.fill(" ".join(words), width, initial_indent=head, subsequent_indent=" " * len(f"usage: {head}"))
+    return text.replace("\0", " ").replace("%", "%%")
 
 
 def _add(parser: Any, option: Option, files: str) -> None:

@@ -259,6 +259,11 @@ def named_files(source: Source, column: str, path: Path) -> list[Path]:
     """
     Values.of(source, column, "file", source.table[column])
     names = [str(value) for value in source.table[column]]
+
+    def unfit(row: int, problem: str, remedy: str) -> InvalidInput:
+        problem = f"{source.name}: {problem}"
+        return InvalidInput(problem, source=source.name, option="file", column=column, row=row, remedy=remedy)
+
     found = {name: path / name for name in names if (path / name).is_file()}
     absent = [name for name in dict.fromkeys(names) if name not in found]
     existing = [file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()] if absent else []
@@ -269,40 +274,22 @@ def named_files(source: Source, column: str, path: Path) -> list[Path]:
         for name in absent:
             fitting = by_form.get(form(name), []) if name not in found else []
             if len(fitting) > 1:
-                raise InvalidInput(
-                    f"{source.name}: column {column!r} names {name}, which matches several files in {path}: "
-                    f"{listed(fitting, SHOWN)}",
-                    source=source.name,
-                    option="file",
-                    column=column,
-                    row=names.index(name),
-                    remedy="Spell the name exactly like the file",
-                )
+                several = listed(fitting, SHOWN)
+                problem = f"column {column!r} names {name}, which matches several files in {path}: {several}"
+                raise unfit(names.index(name), problem, "Spell the name exactly like the file")
             if fitting:
                 found[name] = path / fitting[0]
     if absent := [name for name in absent if name not in found]:
         near = nearest(absent[0], existing)
-        raise InvalidInput(
-            f"{source.name}: column {column!r} names {listed(absent, SHOWN)}, but {path} has no such file{near}",
-            source=source.name,
-            option="file",
-            column=column,
-            row=names.index(absent[0]),
-            remedy=f"The column that file names holds paths relative to {path}. Correct them, or remove these rows",
-        )
-    files = [found[name] for name in names]
-    places = [posixpath.normpath(file.as_posix()) for file in files]
+        problem = f"column {column!r} names {listed(absent, SHOWN)}, but {path} has no such file{near}"
+        remedy = f"The column that file names holds paths relative to {path}. Correct them, or remove these rows"
+        raise unfit(names.index(absent[0]), problem, remedy)
+    places = [posixpath.normpath(found[name].as_posix()) for name in names]
     if repeated := [place for place, count in Counter(places).items() if count > 1]:
-        first = [posixpath.relpath(file, path.as_posix()) for file in repeated]
-        raise InvalidInput(
-            f"{source.name}: expected one row for each image, found several for {listed(first, SHOWN)}",
-            source=source.name,
-            option="file",
-            column=column,
-            row=places.index(repeated[0], places.index(repeated[0]) + 1),
-            remedy="Keep one of them",
-        )
-    return files
+        first = listed([posixpath.relpath(file, path.as_posix()) for file in repeated], SHOWN)
+        row = places.index(repeated[0], places.index(repeated[0]) + 1)
+        raise unfit(row, f"expected one row for each image, found several for {first}", "Keep one of them")
+    return [found[name] for name in names]
 
 
 def _plain_name(name: str) -> str:

@@ -10,12 +10,11 @@ import re
 import sys
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -91,10 +90,7 @@ class Onnx:
 
     def __init__(self, path: Path, output: str | None = None) -> None:
         onnxruntime = _extra("onnxruntime", path)
-        try:
-            self.session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-        except Exception as error:
-            raise _unopened(path, "cannot be opened as an ONNX program", error, "Export it again") from error
+        self.session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
         inputs = self.session.get_inputs()
         if len(inputs) > 1 and not all(list(one.shape[1:]) in ([], [1]) for one in inputs):
             problem = f"{path}: expected an ONNX program with one input, or with one input for each column"
@@ -181,65 +177,68 @@ def _extra(name: str, path: Path) -> Any:
         raise InvalidInput(not_installed(str(path), name.partition(".")[0]), source=path, option="model") from error
 
 
-def _unopened(path: Path, problem: str, error: Exception, remedy: str) -> InvalidInput:
-    """Return the error for a file that a library cannot open."""
-    return InvalidInput(f"{path} {problem} ({reason(error)})", source=path, option="model", remedy=remedy)
+@dataclass(frozen=True)
+class Loader:
+    """How files of one form are opened: ``load`` reads a file, and ``origin`` describes the model in it.
+
+    ``wrong`` and ``remedy`` are for a file that cannot be opened. A file that may run any code when it is opened needs
+    the user's ``consent``, whose message says what the file is and which form is safer.
+    """
+
+    origin: str
+    load: Callable[[Path, bool, Computing], Any]
+    wrong: str = "cannot be opened as a saved network"
+    remedy: str = "Save it again"
+    consent: tuple[str, str] | None = None
+
+    def opened(self, path: Path, trust_pickle: bool, computing: Computing) -> Any:
+        """Return the model. Raises InvalidInput without consent, and if the file cannot be opened."""
+        if self.consent and not trust_pickle:
+            what, better = self.consent
+            problem = f"{path} is {what}. Opening a pickle can run any code, so this needs your consent"
+            remedy = f"If you trust its source, set trust_pickle. A safer way: {better}, or name path/to/file.py:name"
+            raise InvalidInput(problem, source=path, option="trust_pickle", remedy=remedy)
+        try:
+            return self.load(path, trust_pickle, computing)
+        except InvalidInput:
+            raise
+        except Exception as error:
+            problem = f"{path} {self.wrong} ({reason(error)})"
+            raise InvalidInput(problem, source=path, option="model", remedy=self.remedy) from error
 
 
-def _check_trusted(path: Path, trust_pickle: bool, what: str, better: str) -> None:
-    if not trust_pickle:
-        problem = f"{path} is {what}. Opening a pickle can run any code, so this needs your consent"
-        remedy = f"If you trust its source, set trust_pickle. A safer way: {better}, or name path/to/file.py:name"
-        raise InvalidInput(problem, source=path, option="trust_pickle", remedy=remedy)
-
-
-Opened: TypeAlias = tuple[Any, str]
-"""A model, and a description of where it comes from."""
-
-
-def _pickled(path: Path, trust_pickle: bool, computing: Computing) -> Opened:
-    _check_trusted(path, trust_pickle, "a pickled model", "save it with skops.io.dump")
+def _pickled(path: Path, trust_pickle: bool, computing: Computing) -> Any:
     import joblib
 
     importable_from(Path.cwd())
-    try:
-        return joblib.load(path), "pickled model"
-    except Exception as error:
-        remedy = "A pickle needs the module of its class. Make the module importable, or pass path/to/file.py:name"
-        raise _unopened(path, "cannot be unpickled", error, remedy) from error
+    return joblib.load(path)
 
 
-def _skops(path: Path, trust_pickle: bool, computing: Computing) -> Opened:
+def _skops(path: Path, trust_pickle: bool, computing: Computing) -> Any:
     skops = _extra("skops.io", path)
-    try:
-        unknown = skops.get_untrusted_types(file=path)
-        if not unknown or trust_pickle:
-            return skops.load(path, trusted=unknown), "skops archive"
-    except Exception as error:
-        raise _unopened(path, "cannot be opened as a skops archive", error, "Save it again") from error
+    unknown = skops.get_untrusted_types(file=path)
+    if not unknown or trust_pickle:
+        return skops.load(path, trusted=unknown)
     problem = f"{path} holds types that skops does not trust ({listed(unknown, 5)})"
     raise InvalidInput(problem, source=path, option="trust_pickle", remedy="If you trust its source, set trust_pickle")
 
 
-def _exported(path: Path, trust_pickle: bool, computing: Computing) -> Opened:
-    # Besides opening pickles, torch evaluates expressions and loads libraries from the archive.
-    what = "an exported program, which torch opens as a pickle"
-    _check_trusted(path, trust_pickle, what, "save it as TorchScript")
+def _exported(path: Path, trust_pickle: bool, computing: Computing) -> Any:
     import torch
 
     logging.getLogger("torch.export").setLevel(logging.CRITICAL)
-    with _network_of(path):
-        return torch.export.load(path).module(), "exported program"
+    with warnings.catch_warnings(action="ignore"):
+        return torch.export.load(path).module()
 
 
-def _torchscript(path: Path, trust_pickle: bool, computing: Computing) -> Opened:
+def _torchscript(path: Path, trust_pickle: bool, computing: Computing) -> Any:
     import torch
 
-    with _network_of(path):
-        # The constants file distinguishes a TorchScript archive from a pickle in an archive.
-        inside = zipfile.ZipFile(path).namelist() if zipfile.is_zipfile(path) else []
-        if any(name.endswith("/constants.pkl") for name in inside):
-            return torch.jit.load(path, map_location=computing.device), "TorchScript network"
+    # The constants file distinguishes a TorchScript archive from a pickle in an archive.
+    inside = zipfile.ZipFile(path).namelist() if zipfile.is_zipfile(path) else []
+    if any(name.endswith("/constants.pkl") for name in inside):
+        with warnings.catch_warnings(action="ignore"):
+            return torch.jit.load(path, map_location=computing.device)
     problem = f"{path} is not a TorchScript archive. Files of weights and pickled networks cannot be opened"
     remedy = (
         "Save the network as TorchScript or as an exported program, or pass path/to/file.py:name, where name is "
@@ -248,27 +247,25 @@ def _torchscript(path: Path, trust_pickle: bool, computing: Computing) -> Opened
     raise InvalidInput(problem, source=path, option="model", remedy=remedy)
 
 
-@contextmanager
-def _network_of(path: Path) -> Iterator[None]:
-    """Turn errors of a file that torch cannot open into InvalidInput."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    except (RuntimeError, OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise _unopened(path, "cannot be opened as a saved network", error, "Save it again") from error
-
-
-LOADERS: Mapping[str, Callable[[Path, bool, Computing], Opened]] = {
-    ".pt": _torchscript,
-    ".pth": _torchscript,
-    ".pt2": _exported,
-    ".joblib": _pickled,
-    ".pkl": _pickled,
-    ".pickle": _pickled,
-    ".skops": _skops,
+PICKLE = Loader(
+    "pickled model",
+    _pickled,
+    "cannot be unpickled",
+    "A pickle needs the module of its class. Make the module importable, or pass path/to/file.py:name",
+    ("a pickled model", "save it with skops.io.dump"),
+)
+LOADERS: Mapping[str, Loader] = {
+    **dict.fromkeys((".pt", ".pth"), Loader("TorchScript network", _torchscript)),
+    # Besides opening pickles, torch evaluates expressions and loads libraries from the archive.
+    ".pt2": Loader(
+        "exported program",
+        _exported,
+        consent=("an exported program, which torch opens as a pickle", "save it as TorchScript"),
+    ),
+    **dict.fromkeys((".joblib", ".pkl", ".pickle"), PICKLE),
+    ".skops": Loader("skops archive", _skops, "cannot be opened as a skops archive"),
 }
-"""The loaders of model files by suffix. Each gets the file, whether pickles may be opened, and the device."""
+"""The loaders of model files by suffix."""
 FILE = re.compile(rf"(?P<file>.+({'|'.join(map(re.escape, LOADERS))}))|(?P<onnx>.+\.onnx)(:(?P<output>.+))?")
 """A model's file, and the output of an ONNX program after a colon."""
 
@@ -287,9 +284,13 @@ def opened(model: str, trust_pickle: bool, computing: Computing, option: str) ->
     if not file.is_file():
         problem = f"there is no file {file}"
         raise InvalidInput(problem, source=file, option=option, remedy=f"{option} takes {TAKES}")
-    if found["onnx"]:
-        return Onnx(file, found["output"]), "ONNX program", file
-    return *LOADERS[file.suffix](file, trust_pickle, computing), file
+    loader = LOADERS.get(file.suffix) or Loader(
+        "ONNX program",
+        lambda path, *_: Onnx(path, found["output"]),
+        "cannot be opened as an ONNX program",
+        "Export it again",
+    )
+    return loader.opened(file, trust_pickle, computing), loader.origin, file
 
 
 def _imported(model: str, option: str) -> tuple[Any, str, Path | None]:

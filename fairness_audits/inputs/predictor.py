@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from fairness_audits.arguments import OutputKind
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.answers import array_of, classes_by, row_form, tolerance, unusable
 from fairness_audits.inputs.encoding import MOST_LEVELS
@@ -24,7 +23,6 @@ from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.native import Native
 from fairness_audits.inputs.table import Source
 from fairness_audits.messages import SHOWN, check_columns, listed
-from fairness_audits.models.outputs import Kind, detected_kind
 from fairness_audits.tables.levels import level_name
 from fairness_audits.values import Array
 
@@ -215,27 +213,6 @@ def _behaves_as_code(made: Predictor, name: str) -> bool:
 
 def _alike(outputs: Array, others: Array) -> bool:
     return bool(np.allclose(outputs, others, rtol=SAME, atol=SAME, equal_nan=True))
-
-
-def kind_of(model: Model, output: Array, wanted: OutputKind = "auto") -> tuple[Kind, float]:
-    """Return the kind of a model's finite outputs, (n,) or (n, K), and the number to subtract from them as logits.
-
-    The kind is ``wanted`` by the user, or inferred from the values. A regression on labels 0 and 1 decides at 1/2, also
-    if its predictions leave [0, 1]. Raises InvalidInput for a model whose ``predict`` returns other numbers: they may
-    be logits or predictions of the label.
-    """
-    kind = detected_kind(output) if wanted == "auto" else wanted
-    if kind != "logits" or not (model.kind == "estimator" or model.regression) or model.predict is not None:
-        return kind, 0.0
-    if model.cut is None and wanted == "auto":
-        raise unusable(
-            f"{model.name} predicts numbers from {output.min():.4g} to {output.max():.4g}, which are neither classes "
-            "nor probabilities",
-            option="output_kind",
-            remedy="If they are logits, use output_kind='logits'. If they predict labels, pass a function that "
-            "returns 1 for the positive decision and 0 for the other",
-        )
-    return kind, model.cut or 0.0
 
 
 def noted(source: Source, made: Predictor, chosen: Collection[str], codes: Sequence[str]) -> Source:

@@ -1,28 +1,36 @@
-"""Trial of a user's model on the audited inputs: scores of a network, or answers of any model of rows."""
+"""The one trial of a user's model on the audited inputs: what its outputs are, and what it decides.
+
+:func:`answered` tries a model of rows, of any make. :func:`probed` and :func:`read` try a network whose gradient torch
+follows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import logsumexp
 
 from fairness_audits.arguments import OutputKind
 from fairness_audits.errors import InvalidInput
-from fairness_audits.inputs.answers import Form, check_alone, check_finite, row_form, tensor_of, unusable
-from fairness_audits.inputs.encoding import Encoding
+from fairness_audits.inputs.answers import Form, check_alone, check_finite, fractional, row_form, tensor_of, unusable
 from fairness_audits.inputs.model import BLOCK_ROWS, Model
-from fairness_audits.inputs.predictor import Predictor, check_as_handed_over, kind_of
-from fairness_audits.inputs.table import sha256
-from fairness_audits.messages import reason
+from fairness_audits.inputs.predictor import TORCH, Predictor, check_as_handed_over
+from fairness_audits.inputs.table import FILL, Source, check_complete, numeric, sha256
+from fairness_audits.messages import SHOWN, listed, reason
 from fairness_audits.models.outputs import ROUNDING, Kind, class_scores, detected_kind
 from fairness_audits.tables.levels import level_name
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
     import torch
+
+TWO_CLASSES: Mapping[str, int] = {"0": 0, "1": 1, "-1": 0, "False": 0, "True": 1}
+"""Indices of two classes that the model does not name, keyed by the output of its predict."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,7 @@ class Scores:
     columns: int
     trial: torch.Tensor
     saturated: int
+    decision_values = regression = False
 
     @property
     def prediction(self) -> Array:
@@ -49,46 +58,80 @@ class Scores:
 
 @dataclass(frozen=True)
 class Answers:
-    """A model without a gradient, as functions of points (n, d) in the columns' own units.
+    """A model of rows, and its answers to the n audited rows.
 
-    ``outputs`` maps points to numbers (n, K) or (n,) of the ``kind``, which was detected from the values if
-    ``detected`` is true. ``itself`` maps points to the class indices of the model's own predict, None if it has only
-    outputs. ``trial`` (n, K) are the log-probabilities of the audited rows, up to a constant per row, and
-    ``prediction`` (n,) their classes. ``columns`` and ``saturated`` are as in :class:`Scores`.
-    ``decision_values`` tells whether the outputs are those of a decision function, and ``regression`` whether they are
-    predictions of the label, less 1/2.
+    The model is a function of rows, or of points that ``decoded`` converts to rows. ``output``, (n,) or (n, K), are its
+    numbers for the audited rows, in its own precision, less the ``cut`` of a regression. Their ``kind`` was detected
+    from the values if ``detected`` is true. ``places`` maps the classes that the model's own predict returns to
+    indices of the outputs, and ``own`` (n,) are its decisions as indices. Both are None for a model without predict,
+    and for one whose classes are unknown.
     """
 
-    outputs: Callable[[Array], Array]
-    itself: Callable[[Array], Array] | None
+    predictor: Predictor
+    decoded: Callable[[Any], pd.DataFrame]
+    output: Array
     kind: Kind
     detected: bool
-    columns: int
-    trial: Array
-    prediction: Array
-    saturated: int
-    decision_values: bool
-    regression: bool
+    cut: float
+    places: Mapping[str, int] | None
+    own: Array | None
 
-    def scores(self, x: Array) -> Array:
+    @property
+    def columns(self) -> int:
+        """Return the number of columns of the outputs."""
+        return self.output.shape[1] if self.output.ndim == 2 else 1
+
+    @property
+    def decision_values(self) -> bool:
+        """Return whether the outputs are those of a decision function."""
+        return self.predictor.model.cut == 0
+
+    @property
+    def regression(self) -> bool:
+        """Return whether the outputs are predictions of the label, less 1/2."""
+        return bool(self.cut)
+
+    @cached_property
+    def trial(self) -> Array:
+        """Return the log-probabilities (n, K) of the audited rows, up to a constant per row."""
+        return log_scores(self.output, self.kind)
+
+    @property
+    def prediction(self) -> Array:
+        """Return the decided class of each audited row, (n,)."""
+        return likeliest(self.trial) if self.own is None else self.own
+
+    @property
+    def saturated(self) -> int:
+        """Return the number of audited rows for which only one class has a probability above 0."""
+        return int(np.isneginf(np.sort(self.trial, axis=1)[:, -2]).sum())
+
+    def only(self, rows: Array) -> Answers:
+        """Return the answers to some of the audited rows."""
+        return replace(self, output=self.output[rows], own=None if self.own is None else self.own[rows])
+
+    def outputs(self, x: Any, unit: str = "row") -> Array:
+        """Return the model's numbers for points, (n,) or (n, K), in its own precision."""
+        output = one_axis(self.predictor.outputs(self.decoded(x), unit))
+        return output - self.cut if self.cut else output
+
+    def scores(self, x: Any) -> Array:
         """Return log-probabilities (n, K), up to a constant per row."""
         return log_scores(self.outputs(x), self.kind)
 
-    def probabilities(self, x: Array) -> Array:
+    def probabilities(self, x: Any) -> Array:
         """Return the probabilities of the classes (n, K)."""
         scores = self.scores(x)
         return np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
 
-    def loss(self, x: Array, label: Array) -> Array:
-        """Return the cross-entropy (n,) of each point's own label, exact even if it is tiny."""
-        scores = self.scores(x)
-        own = np.eye(scores.shape[1], dtype=bool)[label]
-        with np.errstate(invalid="ignore"):
-            return np.logaddexp(0.0, logsumexp(np.where(own, -np.inf, scores), axis=1) - scores[own])
+    def decisions(self, x: Any, unit: str = "row") -> Array:
+        """Return the model's decisions (n,): from its predict if it has one, otherwise by the largest scores.
 
-    def decisions(self, x: Array) -> Array:
-        """Return the model's decisions (n,): from its predict if it has one, otherwise by the largest scores."""
-        return likeliest(self.scores(x)) if self.itself is None else self.itself(x)
+        Raises InvalidInput if its predict returns a class that it returned for no audited row and that has no name.
+        """
+        if self.places is None:
+            return likeliest(self.scores(x))
+        return placed(self.predictor.classes(self.decoded(x), unit), self.places, unit)
 
 
 def likeliest(scores: Array) -> Array:
@@ -114,57 +157,138 @@ def log_scores(output: Array, kind: Kind) -> Array:
         return np.stack((np.log(-np.expm1(one)), one), axis=1)
 
 
-def answered(made: Predictor, encoding: Encoding, features: Array, numbers: Array, kind: OutputKind) -> Answers:
-    """Return the model as a function from points to answers, after a trial on the rows ``features`` (n, d).
+def answered(
+    made: Predictor,
+    rows: pd.DataFrame,
+    name: str,
+    kind: OutputKind | None,
+    *,
+    decoded: Callable[[Any], pd.DataFrame] = pd.DataFrame,
+    classes: Sequence[str] | None = None,
+    positive: str | None = None,
+) -> Answers:
+    """Return the model as a function of rows, after a trial on all ``rows`` of the table ``name``.
 
-    ``numbers`` (n,) are the positions of the rows in the table. Raises InvalidInput if the model fails, returns another
-    shape or values that are not finite, if its outputs are random or depend on other rows, or if it answers otherwise
-    to the caller's own rows.
+    Parameters
+    ----------
+    made : Predictor
+        The model.
+    rows : data frame (n, d)
+        The audited rows in the audit's form, indexed by their position in the table.
+    kind : output kind, optional
+        The kind of the outputs; ``auto`` detects it from the values, and None also takes numbers of no known kind.
+    decoded : function, optional
+        Converts the points of an audit to rows.
+    classes, positive : options, optional
+        Names of the classes, in the order of the outputs, and of the second one, for a model that names none.
+
+    Raises
+    ------
+    InvalidInput
+        If the model fails, returns another shape or values that are not finite, if its answers are random or depend on
+        other rows, if it answers otherwise to the caller's own rows, or if its scores contradict its decisions.
     """
-    model, form = made.model, row_form(encoding.names)
+    model, form = made.model, row_form(rows.columns)
+    if model.kind in (*TORCH, "onnx") and not model.of_frames:
+        numeric(
+            Source(name, rows), list(rows), gaps=model.kind == "onnx"
+        )  # reports text; other failures are the model's
 
-    def raw(x: Array) -> Array:
-        return made.outputs(encoding.decoded(x))
+    def raw(some: pd.DataFrame) -> Array:
+        output = one_axis(made.outputs(some))
+        check_finite(output, some.index, form)
+        return output
 
-    output = raw(features)
-    check_finite(output, range(len(output)), form)
-    check_alone(raw, features, output, form)
-    rows = encoding.decoded(features).set_axis(numbers)
+    try:
+        output = raw(rows)
+    except ValueError as error:
+        check_complete(Source(name, rows), f"{error}. In {name}", f"If the model cannot handle missing values, {FILL}")
+        raise
+    check_alone(raw, rows, output, form)
     predicted = None if model.predict is None else made.classes(rows)
+    places = None if predicted is None else _places(model, predicted, output, classes, positive)
+    own = None
+    if predicted is not None and places is not None:
+        known, own = places, placed(predicted, places)
+        check_alone(lambda some: placed(made.classes(some), known), rows, own, form)
     check_as_handed_over(made, rows, output, predicted)
-    count = max(2, output.shape[1] if output.ndim == 2 else 2)
-    places = {level_name(value): place for place, value in enumerate(model.classes) if len(model.classes) == count}
-
-    def coded(found: Array) -> Array:
-        return np.array([places[level_name(value)] for value in found.tolist()])
-
-    def itself(x: Array) -> Array:
-        return coded(made.classes(encoding.decoded(x)))
-
-    own = coded(predicted) if predicted is not None and places else None
-    read_as, cut = kind_of(model, output, kind)
+    read_as, cut = _kind_of(model, output, kind)
     check_kind(output, read_as)
+    # A method that scores classes determines the kind.
+    detected = kind == "auto" and not (model.kind == "estimator" and model.classes)
+    found = Answers(made, decoded, output - cut if cut else output, read_as, detected, cut, places, own)
+    if own is not None and kind is not None:
+        _check_agreement(model, own, found.trial)
+    return found
 
-    def outputs(x: Array) -> Array:
-        return raw(x) - cut if cut else raw(x)
 
-    trial = log_scores(output - cut if cut else output, read_as)
-    if own is not None:
-        _check_agreement(model, own, trial)
-    second = np.sort(trial, axis=1)[:, -2]
-    return Answers(
-        outputs=outputs,
-        itself=None if own is None else itself,
-        kind=read_as,
-        # A method that scores classes determines the kind.
-        detected=kind == "auto" and not (model.kind == "estimator" and model.classes),
-        columns=output.shape[1] if output.ndim == 2 else 1,
-        trial=trial,
-        prediction=likeliest(trial) if own is None else own,
-        saturated=int(np.isneginf(second).sum()),
-        decision_values=model.cut == 0,
-        regression=bool(cut),
+def one_axis(output: Array) -> Array:
+    """Return outputs (n,), (n, 1) or (n, K) as (n,) or (n, K)."""
+    return output[:, 0] if output.shape[1:] == (1,) else output
+
+
+def _kind_of(model: Model, output: Array, wanted: OutputKind | None) -> tuple[Kind, float]:
+    """Return the kind of a model's finite outputs, (n,) or (n, K), and the number to subtract from them as logits.
+
+    The kind is ``wanted`` by the user, or inferred from the values. A regression on labels 0 and 1 decides at 1/2, also
+    if its predictions leave [0, 1]. Unless ``wanted`` is None, raises InvalidInput for a model whose ``predict``
+    returns other numbers: they may be logits or predictions of the label.
+    """
+    # Decision values may all lie between 0 and 1.
+    detected: Kind = "logits" if model.cut == 0 else detected_kind(output)
+    kind = detected if wanted is None or wanted == "auto" else wanted
+    predicts = (model.kind == "estimator" or model.regression) and model.predict is None
+    if wanted is None or kind != "logits" or not predicts:
+        return kind, 0.0
+    if model.cut is None and wanted == "auto":
+        raise unusable(
+            f"{model.name} predicts numbers from {output.min():.4g} to {output.max():.4g}, which are neither classes "
+            "nor probabilities",
+            option="output_kind",
+            remedy="If they are logits, use output_kind='logits'. If they predict labels, pass a function that "
+            "returns 1 for the positive decision and 0 for the other",
+        )
+    return kind, model.cut or 0.0
+
+
+def _places(
+    model: Model, found: Array, output: Array, classes: Sequence[str] | None, positive: str | None
+) -> Mapping[str, int] | None:
+    """Return the output indices of the classes that predict returns, None if they are unknown or scores."""
+    if fractional(found):
+        return None
+    names, count = names_in(found), output.shape[1] if output.ndim == 2 else 2
+    own = {level_name(value): place for place, value in enumerate(model.classes)}
+    if own:
+        return own if len(own) == count and set(names) <= set(own) else None
+    given = {level_name(value): place for place, value in enumerate(classes or ())}
+    # The label value of the model's class 1. The values 0 and 1 already are class numbers.
+    one = None if positive is None else level_name(positive)
+    stated = (
+        {} if count > 2 or one not in names or set(names) <= {"0", "1"} else {two: int(two == one) for two in names}
     )
+    unnamed = {str(place): place for place in range(count)} if count > 2 else TWO_CLASSES
+    fitting = (known for known in (given, stated, unnamed) if set(names) <= set(known) and len(names) <= count)
+    return next(fitting, None)
+
+
+def names_in(found: Array) -> list[str]:
+    """Return the names of the classes in (n,)."""
+    return list(dict.fromkeys(map(level_name, pd.unique(found.ravel()).tolist())))
+
+
+def placed(found: Array, places: Mapping[str, int], unit: str = "row") -> Array:
+    """Return classes (n,) as indices of the outputs. Raises InvalidInput for a class without an index."""
+    codes, values = pd.factorize(found)
+    names = list(map(level_name, values.tolist()))
+    if strange := [name for name in names if name not in places]:
+        raise InvalidInput(
+            f"the model's predict returns {listed(strange, SHOWN)} for {unit}s, but its classes are "
+            f"{listed(list(places), SHOWN)}",
+            option="predict",
+            remedy="Correct the model, or pass a function that returns its scores",
+        )
+    return np.array([places[name] for name in names])[codes]
 
 
 def _check_agreement(model: Model, own: Array, trial: Array) -> None:
@@ -262,7 +386,7 @@ def model_facts(model: Model, scores: Scores | Answers | None = None) -> dict[st
     if scores is None:
         return facts
     read_as = {"output_kind": scores.kind, "output_kind_detected": scores.detected, "output_columns": scores.columns}
-    kinds = {name: isinstance(scores, Answers) and getattr(scores, name) for name in ("decision_values", "regression")}
+    kinds = {name: getattr(scores, name) for name in ("decision_values", "regression")}
     return {**facts, **read_as, **kinds}
 
 

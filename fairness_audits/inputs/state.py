@@ -1,63 +1,20 @@
-"""Restoring of what an audit borrows: the caller's network and the state of the whole program.
+"""The caller's network during an audit: plain settings of torch around it, and its values and modes back afterwards.
 
-The state is also restored after an error and after Ctrl-C.
+Both are also restored after an error and after Ctrl-C. Whatever else a model changes in the program stays changed.
 """
 
 from __future__ import annotations
 
-import functools
-import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from fairness_audits.errors import InvalidInput
-from fairness_audits.models.device import determinism, float32_kernels, full_precision
+from fairness_audits.models.device import full_precision
 
 if TYPE_CHECKING:
     import torch
-
-
-@contextmanager
-def unchanged_program() -> Iterator[None]:
-    """Restore the random generators and, if torch is imported, its settings."""
-    # A user's code may draw from the global generators. We use our own generators.
-    legacy, own = np.random.get_state(), random.getstate()  # noqa: NPY002
-    torch = sys.modules.get("torch")
-    settings = [] if torch is None else [(set_to, get()) for get, set_to in _settings(torch)]
-    try:
-        yield
-    finally:
-        np.random.set_state(legacy)  # noqa: NPY002
-        random.setstate(own)
-        for set_to, value in settings:
-            set_to(value)
-
-
-def _settings(torch: Any) -> list[tuple[Callable[[], Any], Callable[[Any], Any]]]:
-    """Return the getter and setter of each torch setting."""
-
-    def attribute(home: Any, name: str) -> tuple[Callable[[], Any], Callable[[Any], Any]]:
-        return functools.partial(getattr, home, name), functools.partial(setattr, home, name)
-
-    def set_determinism(both: tuple[bool, bool]) -> None:
-        if both != determinism():
-            torch.use_deterministic_algorithms(both[0], warn_only=both[1])
-
-    cuda = [(torch.cuda.get_rng_state_all, torch.cuda.set_rng_state_all)] if torch.cuda.is_initialized() else []
-    return [
-        (torch.get_rng_state, torch.set_rng_state),
-        *cuda,
-        (torch.get_default_dtype, torch.set_default_dtype),
-        (torch.get_num_threads, torch.set_num_threads),
-        (torch.is_grad_enabled, torch.set_grad_enabled),
-        (determinism, set_determinism),
-        *(attribute(torch.backends.cudnn, name) for name in ("enabled", "benchmark", "deterministic")),
-        *(attribute(kernels, "fp32_precision") for kernels in float32_kernels()),
-    ]
 
 
 @contextmanager

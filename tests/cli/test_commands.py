@@ -139,6 +139,22 @@ def test_the_help_names_every_option_and_its_examples_can_be_parsed(name: str) -
             assert option in said
 
 
+@pytest.mark.parametrize("name", AUDITS)
+def test_the_help_begins_with_what_the_audit_needs(name: str) -> None:
+    _, said, _ = ended([name, "--help"])
+    usage, titles = said.split("\n\n")[0], re.findall(r"^([a-z ]+):$", said, re.MULTILINE)
+    needed = [f"{one.flag} {one.placeholder}" for one in COMMANDS[name].options.values() if one.required]
+    assert needed
+    assert " ".join(usage.split()) == f"usage: fairness-audits {name} {' '.join(needed)} [options]"
+    assert titles[:2] == ["required", "options"]
+
+
+def test_the_help_shows_the_form_of_a_value() -> None:
+    _, said, _ = ended(["robustness", "--help"])
+    for shown in ("--resize HEIGHT,WIDTH", "--mean X,Y", "--attack A,B", "--attack-setting NAME=VALUE"):
+        assert f"  {shown} " in said or f"  {shown}\n" in said
+
+
 # The entry finds audits, and every failure ends in one message and a status that tells its kind.
 
 

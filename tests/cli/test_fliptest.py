@@ -13,11 +13,12 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import fairness_audits as fa
+from fairness_audits.arguments import Given
 from fairness_audits.audits.fliptest import maps
 from fairness_audits.audits.fliptest.compute import as_source, counterparts, null_of, places
+from fairness_audits.audits.fliptest.decisions import positive_decision
 from fairness_audits.audits.fliptest.flipsets import RandomSplit
 from fairness_audits.audits.fliptest.maps import SETTINGS, candidates, fewest_draws, map_named, repeats
-from fairness_audits.audits.fliptest.model import Decider
 from fairness_audits.audits.fliptest.people import Group, Groups, space_of
 from fairness_audits.audits.fliptest.space import Space
 from fairness_audits.inputs.model import Model
@@ -505,7 +506,8 @@ def test_dealt_people_flip_by_what_a_map_moves_alone() -> None:
     women, men = rows.iloc[:10], rows.iloc[10:]
     made, _ = space(women, men, standardize="none")
     rule = Model(lambda frame: ((frame["x"] >= 5) | (frame["sex"] == "m")).to_numpy(float), "rule", None)
-    model = Decider(predictor(rule, Source("t.csv", rows).inputs(list(rows)), Computing("cpu")), "decision", 0.5)
+    tried = predictor(rule, Source("t.csv", rows).inputs(list(rows)), Computing("cpu"))
+    model = positive_decision(tried, rows, Given(fa.fliptest, {}).but(label=None), "t.csv")
     everyone = as_source(made, women, men)
     np.testing.assert_array_equal(model.scores(everyone), np.arange(20) >= 5)  # men asked about as women
     split = RandomSplit(np.array([3, 4, 6, 12]), np.array([0, 7, 15, 16]))

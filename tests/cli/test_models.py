@@ -15,13 +15,13 @@ from sklearn.linear_model import LogisticRegression
 
 import fairness_audits as fa
 from fairness_audits.arguments import Given
-from fairness_audits.audits.fliptest.model import Decider
-from fairness_audits.audits.fliptest.model import probed as tried
+from fairness_audits.audits.fliptest.decisions import Decider, positive_decision
+from fairness_audits.audits.scaling import units
 from fairness_audits.inputs.model import Model, load_model
 from fairness_audits.inputs.model_files import MODULE_NAME, Computing, named_object
 from fairness_audits.inputs.predictor import predictor
 from fairness_audits.inputs.probe import check_kind, probed, read
-from fairness_audits.inputs.table import Attribute, Source, attribute, classes_of, feature_names, numeric, rows, units
+from fairness_audits.inputs.table import Attribute, Source, attribute, classes_of, feature_names, numeric, rows
 from fairness_audits.messages import listed, reason
 from fairness_audits.models.outputs import Kind, class_scores, detected_kind
 from tests.cli.places import linear_network, scripted
@@ -174,9 +174,9 @@ def load(folder: Path) -> Iterator[Callable[..., Decider]]:
         loaded = lent.enter_context(load_model(text, False, CPU, "predict"))
         raw = predictor(loaded, Source("t.csv", frame).inputs(list(frame)), CPU)
         given = Given(fa.fliptest, {"threshold": threshold}).but(label=None)
-        trial = tried(raw, frame, given, "t.csv")
-        model, scores = trial.model, trial.scores
-        np.testing.assert_array_equal(model.scores(frame), scores)
+        model = positive_decision(raw, frame, given, "t.csv")
+        np.testing.assert_array_equal(model.scores(frame), model.own_scores)
+        np.testing.assert_array_equal(model.decisions(frame), model.own_decisions)
         return model
 
     with lent:

@@ -268,6 +268,10 @@ def test_only_models_with_exact_distances_are_said_to_have_them() -> None:
         exactly(RandomForestClassifier(2, random_state=0).fit(X[NUMBERS], Y))
     with invalid(option="attack"):
         exactly(TREE, sensitive=X["sex"])
+    rows = X[NUMBERS].assign(member=X["sex"] == "f")
+    network = make_pipeline(StandardScaler(), MLPClassifier((4,), max_iter=20, random_state=0)).fit(rows, Y)
+    with invalid(option="attack"):
+        exactly(network, rows)
     with invalid(option="attack"):
         audited(LINEAR, attack=["exact", "fmn"])
     assert audited(LINEAR).facts["results"][0]["bound"] == "upper"

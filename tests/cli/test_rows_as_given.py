@@ -26,6 +26,11 @@ from sklearn.svm import SVC
 import fairness_audits as fa
 from fairness_audits.cli.entry import main
 from fairness_audits.inputs.known import categories, input_names
+from fairness_audits.inputs.model import Model, load_model
+from fairness_audits.inputs.model_files import Computing
+from fairness_audits.inputs.predictor import predictor
+from fairness_audits.inputs.probe import answered
+from fairness_audits.inputs.table import Source
 from fairness_audits.models.outputs import detected_kind
 from tests.errors import invalid
 
@@ -510,11 +515,73 @@ def test_a_probability_of_one_half_is_decided_alike_by_all_audits(columns: int) 
         p = (1 / (1 + np.exp(-frame["u"].to_numpy()))).round(1)
         return p if columns == 1 else np.c_[1 - p, p]
 
-    rows = pd.DataFrame({"u": U, "v": RNG.normal(size=N)})
     p = (1 / (1 + np.exp(-U))).round(1)
     assert (p == 0.5).sum() > 10
     expected = ((p >= 0.5) == Y).mean()
-    np.testing.assert_allclose(list(audits(model, rows).values()), expected)
+    np.testing.assert_allclose(list(audits(model, ROWS).values()), expected)
+
+
+class Unnamed:
+    """Decides for class 1 from 0.3 on, and does not name its classes 0 and 1."""
+
+    def __init__(self, first: int = 0, strange: Any = 1) -> None:
+        self.first, self.strange = first, strange
+
+    def predict(self, frame: pd.DataFrame) -> np.ndarray:
+        decision = (frame["u"] >= 0.3).to_numpy()
+        return np.where(decision, 1, 0) if self.strange == 1 else np.where(frame["u"] > 2.7, self.strange, decision)
+
+    def predict_proba(self, frame: pd.DataFrame) -> np.ndarray:
+        p = 1 / (1 + np.exp(-frame["u"].to_numpy()))
+        return np.stack([1 - p, p] if self.first == 0 else [p, 1 - p], axis=1)
+
+
+ROWS = pd.DataFrame({"u": U, "v": RNG.normal(size=N)})
+
+
+def test_a_predict_that_names_no_classes_decides_in_every_audit() -> None:
+    expected = ((U >= 0.3) == Y).mean()
+    assert expected != ((U >= 0) == Y).mean()
+    np.testing.assert_allclose(list(audits(Unnamed(), ROWS).values()), expected)
+
+
+@pytest.mark.parametrize("audit", [fa.loss_ratio, fa.robustness_bias])
+def test_scores_in_the_wrong_order_contradict_a_predict_that_names_no_classes(audit: Callable[..., Any]) -> None:
+    names = {"sensitive" if audit is fa.loss_ratio else "groups": pd.Series(SEX, name="sex")}
+    with invalid(option="model"):
+        audit(Unnamed(first=1), ROWS, Y, **names)
+
+
+def test_decision_values_are_no_probabilities_wherever_they_lie() -> None:
+    class Sure:
+        classes_ = np.array([0, 1])
+
+        def decision_function(self, frame: pd.DataFrame) -> np.ndarray:
+            return 1 / (1 + np.exp(-frame["u"].to_numpy()))
+
+        def predict(self, frame: pd.DataFrame) -> np.ndarray:
+            return np.ones(len(frame), dtype=int)
+
+    source = Source("t.csv", ROWS)
+    with load_model(Sure(), False, Computing("cpu")) as model:
+        answers = answered(predictor(model, source.inputs(list(ROWS)), Computing("cpu")), ROWS, "t.csv", "auto")
+    assert (answers.kind, answers.decision_values) == ("logits", True)
+    np.testing.assert_allclose(answers.probabilities(ROWS)[:, 1], 1 / (1 + np.exp(-1 / (1 + np.exp(-U)))))
+
+
+def test_a_class_that_the_model_predicts_for_moved_rows_alone_is_refused() -> None:
+    source, known = Source("t.csv", ROWS), ROWS[ROWS["u"] < 2]
+    with load_model(Unnamed(strange=7), False, Computing("cpu")) as model:
+        answers = answered(predictor(model, source.inputs(list(ROWS)), Computing("cpu")), known, "t.csv", "auto")
+    with invalid(option="predict"):
+        answers.decisions(ROWS.assign(u=3.0))
+
+
+def test_values_that_are_not_finite_name_their_row_of_the_table() -> None:
+    source = Source("t.csv", ROWS)
+    made = Model(lambda frame: frame["u"].where(frame.index != 71).to_numpy(), "test", None)
+    with invalid(option="model", row=71):
+        answered(predictor(made, source.inputs(list(ROWS)), Computing("cpu")), ROWS.iloc[50:90], "t.csv", "auto")
 
 
 class Squeezing(torch.nn.Module):

@@ -274,18 +274,6 @@ def test_a_network_that_was_made_in_inference_mode_has_a_gradient(audit: Audit) 
     assert_tables(result, undisturbed(audit))
 
 
-@pytest.mark.parametrize("drawn", [np.random.rand, random.random, lambda: torch.rand(())])
-def test_a_model_that_draws_leaves_the_generators_as_they_were(drawn: Callable[[], Any], audit: Audit) -> None:
-    net, before = smooth(), program()
-
-    def drawing(x: Any) -> Any:
-        return scores(net, x) + 0 * float(drawn())
-
-    audit(drawing)
-    permutation()
-    assert program() == before
-
-
 class Autocast(torch.nn.Module):
     """A network that computes in half precision by itself."""
 

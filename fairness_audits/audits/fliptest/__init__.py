@@ -153,7 +153,7 @@ def fliptest(
     >>> result.outcome
     'rejected'
     """
-    from fairness_audits.audits.fliptest.model import WANTED
+    from fairness_audits.audits.fliptest.decisions import WANTED
     from fairness_audits.audits.fliptest.result import audited
     from fairness_audits.inputs.columns import Columns
     from fairness_audits.inputs.model import load_model

@@ -20,9 +20,9 @@ import pandas as pd
 
 from fairness_audits.arguments import Given
 from fairness_audits.audits.fliptest.core import FlipTest, People, distances, flip_test, noise_floor
+from fairness_audits.audits.fliptest.decisions import Decider
 from fairness_audits.audits.fliptest.flipsets import FLIPSETS, Flipsets, RandomSplit, Sizes, random_splits
 from fairness_audits.audits.fliptest.maps import REFITTED, Kind
-from fairness_audits.audits.fliptest.model import Decider, Trial
 from fairness_audits.audits.fliptest.people import Group, Groups
 from fairness_audits.audits.fliptest.refits import Refits
 from fairness_audits.audits.fliptest.space import Space
@@ -207,7 +207,7 @@ class HeldOut:
 
 
 def gather_sound(
-    groups: Groups, space: Space, trial: Trial, kinds: Sequence[tuple[Kind, int, int]], given: Given
+    groups: Groups, space: Space, model: Decider, kinds: Sequence[tuple[Kind, int, int]], given: Given
 ) -> tuple[list[DirectionResult], int, dict[str, HeldOut]]:
     """Measure with the first sound map of the ``kinds``, each with splits and refits; return its index and all trials.
 
@@ -215,7 +215,7 @@ def gather_sound(
     that does best on held-out people. A single kind is not tried.
     """
     tried: dict[str, HeldOut] = {}
-    both, model = directions(groups, space, trial, given), trial.model
+    both = directions(groups, space, model, given)
     for place, (kind, *repeats) in enumerate(kinds):
         if len(kinds) > 1:
             tried[kind.name] = found = held_out(both, model, kind)
@@ -260,11 +260,11 @@ def held_out(directions: Sequence[Direction], model: Decider, kind: Kind) -> Hel
     return HeldOut(worst, limit)
 
 
-def directions(groups: Groups, space: Space, trial: Trial, given: Given) -> list[Direction]:
-    """Return the requested directions; the ``trial`` covers the source group, then the target group."""
+def directions(groups: Groups, space: Space, model: Decider, given: Given) -> list[Direction]:
+    """Return the requested directions; the ``model`` was tried on the source group, then the target group."""
     source, target = groups.source, groups.target
     everyone = People(
-        np.concatenate([space.points(one.features) for one in (source, target)]), trial.scores, trial.decisions
+        np.concatenate([space.points(one.features) for one in (source, target)]), model.own_scores, model.own_decisions
     )
     here, there = (everyone.at(place) for place in np.split(np.arange(len(everyone.points)), [len(source.rows)]))
     found = [Direction("forward", space, given, source, target, here, there)]

@@ -9,9 +9,10 @@ import pandas as pd
 
 from fairness_audits.arguments import Given
 from fairness_audits.audits.fliptest.space import MISSING, Input, Space
+from fairness_audits.audits.scaling import units
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.encoding import levels_of
-from fairness_audits.inputs.table import Source, drawn, feature_names, numeric, two_classes, units
+from fairness_audits.inputs.table import Source, drawn, feature_names, numeric, two_classes
 from fairness_audits.messages import SHOWN, check_columns, listed
 from fairness_audits.tables.levels import in_order, level_name, matching_level
 from fairness_audits.tables.rows import Values, grouped

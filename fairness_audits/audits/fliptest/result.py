@@ -11,10 +11,10 @@ import pandas as pd
 from fairness_audits import texts
 from fairness_audits.arguments import Given
 from fairness_audits.audits.fliptest.compute import NOISE_PEOPLE, DirectionResult, gather_sound
+from fairness_audits.audits.fliptest.decisions import PROBABILITY, WANTED, Decider, positive_decision
 from fairness_audits.audits.fliptest.flipsets import FLIPSETS
 from fairness_audits.audits.fliptest.maps import candidates, fewest_draws, repeats
 from fairness_audits.audits.fliptest.measured import everybody, flipsets, result, transparency
-from fairness_audits.audits.fliptest.model import PROBABILITY, WANTED, Trial, probed
 from fairness_audits.audits.fliptest.people import Groups, read_groups, space_of
 from fairness_audits.audits.fliptest.space import Space
 from fairness_audits.inputs.model import Model, load_model, taken_columns
@@ -83,10 +83,10 @@ def audited(
         (kind, *repeats(kind, given.null_draws, given.refits, given.alpha))
         for kind in candidates(given.map, given.map_setting, sizes)
     ]
-    trial = probed(raw, pd.concat([first.features, second.features]), given, source.name)
-    sides, used, tried = gather_sound(groups, space, trial, kinds, given)
+    decider = positive_decision(raw, pd.concat([first.features, second.features]), given, source.name)
+    sides, used, tried = gather_sound(groups, space, decider, kinds, given)
     kind = kinds[used][0]
-    accuracy, balanced = accuracies(trial, groups)
+    accuracy, balanced = accuracies(decider, groups)
     facts: dict[str, Any] = {
         "results": [entry_of(side, given) for side in sides],
         **{"accuracy": accuracy, "balanced_accuracy": balanced},
@@ -100,7 +100,7 @@ def audited(
             "unmoved": list(space.unmoved),
             "label_levels": None if groups.label_levels is None else list(groups.label_levels),
         },
-        "model": {**model_facts(model), **read_as(trial)},
+        "model": {**model_facts(model), **read_as(decider)},
         "map": {
             "name": kind.name,
             "poor": [name for name in tried if name != kind.name],
@@ -112,7 +112,7 @@ def audited(
     said = {
         **known_of(first_found, given),
         **facts,
-        **doubts_of(sides, space, trial, given),
+        **doubts_of(sides, space, decider, given),
         "held": facts["map"]["held_out"].get(kind.name),
         "numbers_as_text": texts_like_numbers(space, (*given.categorical, *text)),
         "label_values": []
@@ -137,12 +137,12 @@ def audited(
     )
 
 
-def accuracies(trial: Trial, groups: Groups) -> tuple[float | None, float | None]:
+def accuracies(decider: Decider, groups: Groups) -> tuple[float | None, float | None]:
     """Return the accuracy and the balanced accuracy; None if the true classes, or those of one class, are unknown."""
     if groups.source.label is None or groups.target.label is None:
         return None, None
     label = np.concatenate([groups.source.label, groups.target.label])
-    right = trial.decisions == label
+    right = decider.own_decisions == label
     by_class = [float(right[label == one].mean()) for one in (0, 1) if (label == one).any()]
     return float(right.mean()), sum(by_class) / 2 if len(by_class) == 2 else None
 
@@ -168,9 +168,9 @@ def with_positive(given: Given, source: Source, model: Model) -> Given:
     return given.but(positive=classes[1]) if own == set(classes) else given
 
 
-def doubts_of(sides: Sequence[DirectionResult], space: Space, trial: Trial, given: Given) -> dict[str, Any]:
+def doubts_of(sides: Sequence[DirectionResult], space: Space, decider: Decider, given: Given) -> dict[str, Any]:
     """Return the facts for the reasons why the audit cannot tell, and for its caveats."""
-    flips, model = sides[0].found.flips, trial.model
+    flips = sides[0].found.flips
     lost, people = len(sides[0].direction.source.rows) - len(sides[0].mapped), len(sides[0].direction.source.rows)
     poor = []
     for side in sides:
@@ -186,9 +186,9 @@ def doubts_of(sides: Sequence[DirectionResult], space: Space, trial: Trial, give
         "poor_maps": poor,
         "real": all(side.real for side in sides),
         **{"snapping": space.snapping, "gaps": space.gaps},
-        **{"decided": len(trial.scores), "likeliest": model.likeliest, "cut": model.threshold},
-        "read_as_probabilities": (model.kind, model.columns, model.classes, given.threshold)
-        == (PROBABILITY, 0, None, None),
+        **{"decided": len(decider.answers.output), "likeliest": decider.likeliest, "cut": decider.threshold},
+        "read_as_probabilities": (decider.kind, decider.answers.columns, decider.decides, given.threshold)
+        == (PROBABILITY, 1, False, None),
     }
 
 
@@ -265,12 +265,11 @@ def _report(report: Sequence[Entry]) -> Table:
     return Table(columns, rows_of(columns, own), min(SHOWN_LINES, ranked), "transparency.csv")
 
 
-def read_as(trial: Trial) -> dict[str, Any]:
+def read_as(decider: Decider) -> dict[str, Any]:
     """Return how the model's outputs were read, for the JSON; there is no threshold if predict decides."""
-    model = trial.model
     return {
-        "output": model.output,
-        "threshold": model.threshold if model.classes is None else None,
-        "decided_by": "threshold" if model.classes is None else "predict",
-        "decided_otherwise": trial.otherwise,
+        "output": decider.output,
+        "threshold": None if decider.decides else decider.threshold,
+        "decided_by": "predict" if decider.decides else "threshold",
+        "decided_otherwise": decider.otherwise,
     }

@@ -40,10 +40,10 @@ from fairness_audits.audits.loss_ratio.core import (
     recorded_steps,
 )
 from fairness_audits.audits.loss_ratio.ratio_tests import RatioTest
+from fairness_audits.audits.scaling import Units
 from fairness_audits.errors import InvalidInput
 from fairness_audits.fair_metric import FairMetric
 from fairness_audits.inputs.probe import Answers
-from fairness_audits.inputs.table import Units
 from fairness_audits.messages import SHOWN, listed
 from fairness_audits.models.layers import Layers
 from fairness_audits.progress import progress_bar

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 
 from fairness_audits.audits.loss_ratio.evidence import Evidence
+from fairness_audits.audits.scaling import Units
 from fairness_audits.inputs.encoding import Encoding
-from fairness_audits.inputs.table import Rows, Units
+from fairness_audits.inputs.table import Rows
 from fairness_audits.messages import apart
 from fairness_audits.values import Array
 

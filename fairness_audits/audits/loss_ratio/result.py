@@ -25,11 +25,12 @@ from fairness_audits.audits.loss_ratio.evidence import (
 from fairness_audits.audits.loss_ratio.examples import examples_of
 from fairness_audits.audits.loss_ratio.ratio_tests import RatioTest
 from fairness_audits.audits.loss_ratio.trial import Tables, Trial, check_search, chosen_rows, tables_of, trial_of
+from fairness_audits.audits.scaling import units
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.model import Model, as_the_model_says, load_model
 from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.probe import Answers, Scores, model_facts, model_words, output_conditions
-from fairness_audits.inputs.table import Rows, Source, classes_of, units
+from fairness_audits.inputs.table import Rows, Source, classes_of
 from fairness_audits.messages import listed
 from fairness_audits.results.formats import factor, level, p_text, plain, span
 from fairness_audits.results.result import Column, Figure, Result, Row, Section, Table, Text

@@ -132,7 +132,8 @@ def trial_of(
         return probed(model, features, everyone.names, output_kind)
 
     def answers_for(numbers: Array) -> Answers:
-        return answered(tables.predictor, encoding, everyone.features[numbers], numbers, output_kind)
+        rows = encoding.decoded(everyone.features[numbers]).set_axis(numbers)
+        return answered(tables.predictor, rows, tables.source.name, output_kind, decoded=encoding.decoded)
 
     tensors = search in ("auto", "gradient") and model.kind in ("network", "function") and not encoding.levels
     failed = None

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from fairness_audits.results.result import Result
 
 AttackName = Literal["deepfool", "carlini_wagner", "fmn", "smoothing", "exact"]
+SIZE = Limit("(two: height and width)", lambda size: len(size) == 2, "HEIGHT,WIDTH")
 
 
 @audit(
@@ -57,7 +58,7 @@ def robustness_bias(
     directions: ArrayLike | None = None,
     min_group: Annotated[int, at_least(2)] = 10,
     points: Annotated[int, at_least(2)] | None = None,
-    resize: Annotated[Sequence[Count], Limit("(two: height and width)", lambda size: len(size) == 2)] | None = None,
+    resize: Annotated[Sequence[Count], SIZE] | None = None,
     one_hot: Sequence[str] = (),
     sensitive_cost: Annotated[float, interval("(0, 1]")] | None = None,
     positive: str | None = None,

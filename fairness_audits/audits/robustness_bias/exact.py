@@ -5,8 +5,7 @@ The caller says that a model has exact distances. A model whose scores or decisi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +14,8 @@ from fairness_audits.attacks.changes import Boxes, boxes_of
 from fairness_audits.attacks.relu_distance import Layers
 from fairness_audits.audits.robustness_bias.table_trial import Trial
 from fairness_audits.errors import InvalidInput
-from fairness_audits.inputs.model import Model
+from fairness_audits.inputs.model import WHAT, Model
+from fairness_audits.messages import reason
 from fairness_audits.values import Array
 
 LINEARITY = 1e-6
@@ -28,6 +28,13 @@ TESTED = 2000
 """Largest number of rows that are moved to compare a formula with the model."""
 HALVINGS, BESIDE = 40, 1e-4
 """Bisections of a way across a formula's boundary, and the distance, as a part of the way, of points beside it."""
+
+DIFFERS = {
+    "tree": "its decisions differ from those of its tree",
+    "network": "its scores or decisions differ from those of two layers with ReLU",
+    "linear": "its scores are not linear in the columns, or its decisions do not follow from them",
+}
+"""Why a model has no exact distances, by the form that it seems to have."""
 
 
 class Plane(NamedTuple):
@@ -47,10 +54,9 @@ Formula = Plane | Boxes | Layers
 def refused(trial: Trial, why: str) -> InvalidInput:
     """Return the error for a model without exact distances."""
     return InvalidInput(
-        f"attack='exact': {trial.model.name} has no exact distances, because {why}. Three kinds of models have them: "
-        "those with scores linear in the columns, without a fair metric if columns switch; one scikit-learn decision "
-        "tree of numeric columns, without a fair metric; and torch or scikit-learn networks of numeric columns with "
-        f"one hidden ReLU layer of at most {UNITS} units, if no column switches",
+        f"attack='exact' has no exact distances for {trial.model.name}, {WHAT[trial.model.kind]}: {why}. It needs a "
+        "model with scores linear in the columns, one scikit-learn decision tree, or a torch or scikit-learn network "
+        f"with one hidden ReLU layer of at most {UNITS} units",
         option="attack",
         remedy="Leave attack out to get upper bounds",
     )
@@ -58,30 +64,48 @@ def refused(trial: Trial, why: str) -> InvalidInput:
 
 def formula_of(trial: Trial) -> Formula:
     """Return what the model computes as a formula. Raises InvalidInput if it has none with exact distances."""
-    with suppress(ValueError):  # of a model that does not accept other values
-        formula = read(trial)
+    kind, obstacles, read = form_of(trial)
+    if why := next((why for why, there in obstacles.items() if there), None):
+        raise refused(trial, why)
+    try:
+        formula = read()
         if formula is not None and agree(trial, formula):
             return formula
-    raise refused(trial, "it decides or scores otherwise than such a model")
+    except ValueError as error:
+        raise refused(trial, f"it does not take rows with other values ({reason(error)})") from error
+    raise refused(trial, DIFFERS[kind])
 
 
-def read(trial: Trial) -> Formula | None:
-    """Return the model's coefficients, leaves or weights in the units of the audit, None if they have no distances."""
+def form_of(trial: Trial) -> tuple[str, Mapping[str, bool], Callable[[], Formula | None]]:
+    """Return the form that the model seems to have, what rules out exact distances, and the reader of its formula.
+
+    The formula has the model's coefficients, leaves or weights in the units of the audit. It is None if the columns of
+    the model are not those of the audit.
+    """
     model, changes, (shift, scale) = trial.model, trial.changes, (trial.units.shift, trial.units.scale)
-    numeric = not trial.encoding.levels
+    categories = {f"the column {name!r} is a category": True for name in list(trial.encoding.levels)[:1]}
     if (tree := getattr(model.fitted, "tree_", None)) is not None:
-        if not (changes.plain and numeric and tree.n_features == len(scale) and len(model.classes)):
-            return None
-        feature, decision = np.maximum(tree.feature, 0), tree.value[:, 0].argmax(axis=1)
-        threshold = (tree.threshold - shift[feature]) / scale[feature]
-        return boxes_of(feature, threshold, tree.children_left, tree.children_right, decision, len(scale))
+
+        def boxes() -> Boxes | None:
+            if tree.n_features != len(scale) or not len(model.classes):
+                return None
+            feature, decision = np.maximum(tree.feature, 0), tree.value[:, 0].argmax(axis=1)
+            threshold = (tree.threshold - shift[feature]) / scale[feature]
+            return boxes_of(feature, threshold, tree.children_left, tree.children_right, decision, len(scale))
+
+        return "tree", {"a tree has none in a fair metric": not changes.plain, **categories}, boxes
     if (weights := layers_of(model)) is not None:
         w1, b1, w2, b2 = weights
-        if len(w2) == 1:
-            w2, b2 = np.vstack([0 * w2, w2]), np.append(0 * b2, b2)
-        fits = not changes.switches and numeric and w1.shape[1:] == scale.shape and len(b1) <= UNITS
-        return Layers(w1 * scale, b1 + w1 @ shift, w2, b2) if fits else None
-    return linear_scores(trial) if changes.closed_form else None
+
+        def layers() -> Layers | None:
+            two = len(w2) == 1
+            last = (np.vstack([0 * w2, w2]), np.append(0 * b2, b2)) if two else (w2, b2)
+            return Layers(w1 * scale, b1 + w1 @ shift, *last) if w1.shape[1:] == scale.shape else None
+
+        switches = {f"the column {name!r} has two values": True for name in trial.switches[:1]}
+        return "network", {f"it has {len(b1)} hidden units": len(b1) > UNITS, **categories, **switches}, layers
+    why = "in a fair metric, a linear model has none if a column has two values or is a category"
+    return "linear", {why: not changes.closed_form}, lambda: linear_scores(trial)
 
 
 def linear_scores(trial: Trial) -> Plane | None:

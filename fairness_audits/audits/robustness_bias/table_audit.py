@@ -6,8 +6,6 @@ along gradients. With ``attack="exact"``, :mod:`fairness_audits.audits.robustnes
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from fairness_audits.attacks.changes import Boxes, box_distance, plane_distance
@@ -34,7 +32,7 @@ FMN = {"steps": 20, "start_steps": 100}
 def examined(trial: Trial, some: Points, *, exact: bool, computing: Computing, seed: int) -> Examined:
     """Find the distances of ``some`` rows of a table to another decision of the model."""
     rows, answers, source, levels = some.rows, trial.answers, trial.source, trial.levels
-    of_some = replace(answers, trial=answers.trial[rows], prediction=answers.prediction[rows], saturated=0)
+    of_some = answers.only(rows)
     subjects = Subjects(some, of_some)
     chosen, distance, evaluations = distances(trial, rows[subjects.correct], exact, computing, seed)
     every = np.full(len(rows), np.nan)

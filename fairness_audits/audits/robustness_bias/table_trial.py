@@ -13,13 +13,14 @@ from fairness_audits.arguments import OutputKind
 from fairness_audits.attacks.changes import Changes, Switch
 from fairness_audits.audits.alike import columns_of, fair_metric, people_of
 from fairness_audits.audits.robustness_bias.points import Points, compared, partition_of
+from fairness_audits.audits.scaling import Units
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.encoding import Encoding, encoding_of
 from fairness_audits.inputs.model import Model, as_the_model_says, named_as
 from fairness_audits.inputs.model_files import Computing
 from fairness_audits.inputs.predictor import Predictor, coded, noted, predictor
 from fairness_audits.inputs.probe import Answers, answered
-from fairness_audits.inputs.table import Rows, Source, Units, attribute, classes_of, feature_names
+from fairness_audits.inputs.table import Rows, Source, attribute, classes_of, feature_names
 from fairness_audits.tables.levels import level_name
 from fairness_audits.values import Array
 
@@ -60,15 +61,19 @@ class Trial:
         return self.units.inward(self.everyone.features)
 
     @property
+    def switches(self) -> list[str]:
+        """Return the columns whose values switch: categories, and columns of two values."""
+        return [self.columns[tuple(one.positions.tolist())] for one in self.changes.switches]
+
+    @property
     def facts(self) -> dict[str, Any]:
         """Return the features and what may change in them, for the JSON."""
         numbers = [self.columns[j,] for j in self.changes.numbers.tolist()]
-        switches = [self.columns[tuple(one.positions.tolist())] for one in self.changes.switches]
         return {
             "features": list(self.everyone.names),
             "numbers": numbers,
-            "switches": switches,
-            "fixed": [name for name in self.columns.values() if name not in {*numbers, *switches}],
+            "switches": self.switches,
+            "fixed": [name for name in self.columns.values() if name not in {*numbers, *self.switches}],
             "scale": dict(zip(self.everyone.names, self.units.scale.tolist(), strict=True)),
             "fair_metric": self.metric and {**self.metric, "cost": self.changes.cost},
         }
@@ -130,7 +135,7 @@ def tried(
         file, array = (directions, None) if isinstance(directions, Path) else (None, directions)
         metric, described = fair_metric(file, everyone, every, array, units, seed)
         changes = replace(changes, basis=metric.basis, cost=COST if sensitive_cost is None else sensitive_cost)
-    answers = answered(made, encoding, everyone.features, np.arange(len(everyone.features)), output_kind)
+    answers = answered(made, encoding.decoded(everyone.features), source.name, output_kind, decoded=encoding.decoded)
     if len(np.unique(answers.prediction)) < 2:
         raise InvalidInput(
             f"{model.name} makes the same decision for all {len(everyone.features):,} rows, so there is no decision "

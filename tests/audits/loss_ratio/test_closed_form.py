@@ -79,7 +79,7 @@ def found(fitted: Any, label: pd.Series, rows: pd.DataFrame = X) -> tuple[Layers
         model = model.of_labels([0, 1])
         encoding = encoding_of(source, list(rows), True)
         made = predictor(model, source.inputs(list(rows)), computing)
-        answers = answered(made, encoding, rows.to_numpy(), np.arange(len(rows)), "auto")
+        answers = answered(made, rows, "rows", "auto", decoded=encoding.decoded)
         return layers_of(made.model, answers, encoding, rows.to_numpy()), answers.probabilities(rows.to_numpy())
 
 
