@@ -154,7 +154,7 @@ IMAGES = (
 OUTPUT = Option("output", Path | None, None, "Folder for {files}.", "DIR")
 JSON = Option("json", Path | None, None, "File for the result as JSON.", "FILE")
 JUNIT = Option("junit", Path | None, None, "File for the outcome as JUnit XML, for continuous integration.", "FILE")
-GATE = Option("gate", bool, False, "Exit with a status: 0 no difference is shown, 3 a difference is shown, 4 cannot tell.")
+GATE = Option("gate", bool, False, "Exit with 0: no difference is shown, 3: a difference is shown, 4: cannot tell.")
 
 
 @dataclass(frozen=True)
