@@ -12,10 +12,14 @@ REFERENCES = Path("data/reference")
 
 
 def has_reference(run: Run, study: str) -> bool:
-    """Return whether a study has a reference for the grid that it declares now."""
+    """Return whether a study has a reference for the grid that it declares now.
+
+    It may lack whole blocks, which were declared later and are drawn as not run.
+    """
     grid = recorded(run, study)
-    datasets = {part.split("/")[1] for part in grid}
-    return bool(grid) and grid == {point.part for point in run.grids.declared(study) if point.dataset in datasets}
+    blocks, datasets = ({part.split("/")[place] for part in grid} for place in (0, 1))
+    declared = run.grids.declared(study)
+    return bool(grid) and grid == {p.part for p in declared if p.block in blocks and p.dataset in datasets}
 
 
 def referenced(run: Run) -> list[str]:
