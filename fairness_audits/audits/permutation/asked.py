@@ -2,6 +2,7 @@
 
 import inspect
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from fairness_audits.audits.permutation.equivalence import Bounds
 from fairness_audits.audits.permutation.metrics import (
     ALIASES,
     METRICS,
+    RATES,
     WITHOUT_LABEL,
     Auc,
     Mean,
@@ -24,7 +26,7 @@ from fairness_audits.audits.permutation.metrics import (
 from fairness_audits.audits.permutation.monte_carlo import Alternative
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.model_files import named_object
-from fairness_audits.messages import advised, reason
+from fairness_audits.messages import advised, listed, reason
 from fairness_audits.seeds import generators
 
 CORRELATION = "correlation"
@@ -106,6 +108,8 @@ def asked_by(given: Given) -> Asked:
     if given.group and not metrics:
         remedy = "Add one, such as metric=auc"
         raise InvalidInput("group needs a metric that compares groups", option="group", remedy=remedy)
+    if given.within:
+        _check_within(given, metrics)
     _check_comparison(given)
     return Asked(given, tuple(metrics), given.draws or DRAWS, given.correct.replace("-", "_"))
 
@@ -162,6 +166,22 @@ def _check_correlation(given: Given) -> None:
     if given.ratio or given.margin is not None:
         problem = "margin and ratio compare groups"
         raise InvalidInput(problem, option="metric", remedy="Drop the metric correlation")
+
+
+def _check_within(given: Given, metrics: Sequence[Metric]) -> None:
+    """Raise InvalidInput for options that a comparison within strata cannot have."""
+    if given.attribute or (others := [metric.name for metric in metrics if not isinstance(metric, Rate)]):
+        name = CORRELATION if given.attribute else others[0]
+        remedy = f"Use {listed(list(RATES))}"
+        raise InvalidInput(f"within compares rates, and {name} is none", option="metric", remedy=remedy)
+    of_rows = ("cluster", "weight", "resampling_risk")
+    conflicts = [name for name in of_rows if getattr(given, name) is not None]
+    conflicts += ["correct"] if given.correct == "max-t" else []
+    conflicts += ["method"] if given.method not in ("auto", "exact") else []
+    if conflicts:
+        value = given.values[conflicts[0]]
+        problem = f"within has an exact test, which cannot have {advised(conflicts[0], value)}"
+        raise InvalidInput(problem, option=conflicts[0], remedy="Drop one of them")
 
 
 def _check_comparison(given: Given) -> None:

@@ -239,9 +239,11 @@ def _group_jobs(
 
     def found(content: Counts | Predictions, test: PermutationTest, adjusted: float | None = None) -> Finding:
         few, of = fewest(content, metric), (grouping, *test.groups, what)
-        few, varied = min(test.units) if few is None else few, varies(content, metric)
+        few, varied = min(test.units) if few is None or test.within else few, varies(content, metric)
         every = support(content, metric)
         rests_on = tuple(every[content.groups.index(name)] for name in test.groups)
+        if test.within:
+            rests_on = tuple(Support(units, None) for units in test.units)
         return Finding(grouping, metric.title, test, basis, few, of, varied, adjusted, rests_on=rests_on)
 
     def compared(content: Counts | Predictions, asked: Asked) -> list[Finding]:
@@ -269,8 +271,8 @@ def against_rest(content: Counts | Predictions, place: int) -> Counts | Predicti
     names = (content.groups[place], rest_of(content.groups[place], content.groups))
     if isinstance(content, Predictions):
         return replace(content, group=(content.group != place).astype(np.int64), groups=names)
-    own = content.table[place]
-    return replace(content, table=np.stack([own, content.table.sum(axis=0) - own]), groups=names)
+    others = [other for other in range(len(content.groups)) if other != place]
+    return content.regrouped([[place], others], names)
 
 
 def _correlation(table: Table, asked: Asked, column: str) -> Callable[[Asked], list[Finding]]:

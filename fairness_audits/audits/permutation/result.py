@@ -10,6 +10,7 @@ import pandas as pd
 
 from fairness_audits import texts
 from fairness_audits.arguments import Given
+from fairness_audits.audits.permutation import within
 from fairness_audits.audits.permutation.asked import CORRELATION, Asked, asked_by
 from fairness_audits.audits.permutation.compute import WIDTH, Finding, gather, hypotheses
 from fairness_audits.audits.permutation.equivalence import CONCLUSIONS
@@ -42,11 +43,15 @@ def audited(asked: Asked, table: tables.Table, files: list[dict[str, Any]] | Non
     """Count, test and conclude; ``files`` are the sources of the rows."""
     findings, groups, asked = gather(table, asked)
     results = [result(finding) for finding in findings]
+    strata = within.strata_of(findings, asked)
+    if asked.given.within:
+        results = within.with_strata(results, findings, strata, asked)
     facts: dict[str, Any] = {
         "data": {"files": files, "rows": table.size()},
         "correction": asked.correction,
         "results": results,
         "groups": groups,
+        "strata": strata,
     }
     ordered = by_evidence(results)
     said = {**asked.given.values, **facts, **_said(ordered, findings, asked), "notes": table.notes}
@@ -63,7 +68,11 @@ def audited(asked: Asked, table: tables.Table, files: list[dict[str, Any]] | Non
         subject=asked.given.predictions,
         sections=_sections(ordered, said, asked),
         facts=facts,
-        tables={"tests": frame_of(ordered), **({"groups": groups_frame(groups)} if groups else {})},
+        tables={
+            "tests": frame_of(ordered),
+            **({"groups": groups_frame(groups)} if groups else {}),
+            **({"strata": within.frame_of(strata)} if strata else {}),
+        },
     )
 
 
@@ -108,6 +117,7 @@ def _said(ordered: Sequence[Entry], findings: Sequence[Finding], asked: Asked) -
         "varied": any(one.varied for one in findings),
         "wide": 0 if asked.bounds else sum(one.wide(asked.given.width) for one in findings),
         "width": asked.given.width or WIDTH,
+        "alone_in": list(dict.fromkeys(name for one in ordered if one["within"] for name in one["within"]["alone"])),
         "at_least": asked.bounds.low if asked.given.ratio and asked.bounds else None,
     }
 
@@ -141,6 +151,7 @@ def result(finding: Finding) -> dict[str, Any]:
             "basis": finding.basis,
             "undefined": test.undefined or None,
             "bounds": bounds_of(finding),
+            "within": None,
         }
     )
 
@@ -223,6 +234,9 @@ def _sections(ordered: Sequence[Entry], said: Mapping[str, Any], asked: Asked) -
         yield Section(text("bounds"), (_bounds(ordered, asked),))
     tests = _tests(ordered, said["pair"] is None, asked)
     yield Section(text("tests"), (tests, *undefined, *((figure,) if said["known"] else ())))
+    if said["strata"]:
+        notes = (Text(entry["within"]["spread"]) for entry in ordered[:SHOWN_TESTS] if entry["undefined"] is None)
+        yield Section(text("strata"), (*notes, within.table_of(said["strata"], asked)))
     if said["groups"]:
         yield Section(text("groups"), (_groups(said["groups"], asked),))
 
