@@ -12,7 +12,7 @@ from fairness_audits.arguments import Given
 from fairness_audits.audits.permutation import monte_carlo
 from fairness_audits.audits.permutation.equivalence import Bounds
 from fairness_audits.audits.permutation.metrics import (
-    ALIASES,
+    EQUALIZED_ODDS,
     METRICS,
     RATES,
     WITHOUT_LABEL,
@@ -22,6 +22,8 @@ from fairness_audits.audits.permutation.metrics import (
     Rate,
     UserMetric,
     metric_named,
+    our_name,
+    suggestion,
 )
 from fairness_audits.audits.permutation.monte_carlo import Alternative
 from fairness_audits.errors import InvalidInput
@@ -30,9 +32,9 @@ from fairness_audits.messages import advised, listed, reason
 from fairness_audits.seeds import generators
 
 CORRELATION = "correlation"
-SEVERAL = {"equalized_odds": ("tpr", "fpr")}
+SEVERAL = {EQUALIZED_ODDS: ("tpr", "fpr")}
 """Fairness notions that concern more than one metric."""
-KNOWN = (*METRICS, *ALIASES, *SEVERAL, CORRELATION)
+KNOWN = (*METRICS, *SEVERAL, CORRELATION)
 BASE_RATE = "base_rate"
 DRAWS = 10_000
 FOUR_FIFTHS = 0.8
@@ -89,12 +91,12 @@ class Asked:
 
 def asked_by(given: Given) -> Asked:
     """Return what the options ask for. Raises InvalidInput if options conflict."""
-    parts: list[Any] = [part for one in given.metric for part in SEVERAL.get(one, (one,))]
-    names = list(dict.fromkeys(ALIASES.get(one, one) for one in parts))
+    named: list[Any] = [our_name(one) if isinstance(one, str) else one for one in given.metric]
+    names = list(dict.fromkeys(part for one in named for part in SEVERAL.get(one, (one,))))
     if unknown := [name for name in names if isinstance(name, str) and ":" not in name and name not in KNOWN]:
         raise InvalidInput(
             f"{advised('metric', ','.join(unknown))}: expected metrics among {', '.join(KNOWN)}, or your own function "
-            "(path/to/file.py:name)",
+            f"(path/to/file.py:name){suggestion(unknown[0], *SEVERAL, CORRELATION)}",
             option="metric",
         )
     metrics = [metric_named(name) if name in METRICS else own_metric(name) for name in names if name != CORRELATION]
