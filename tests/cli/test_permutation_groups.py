@@ -543,3 +543,26 @@ def test_the_worst_mean_error_is_the_one_farthest_from_zero() -> None:
     names = found.to_frame("groups").groupby("metric")["name"].agg(list)
     assert names["mean_error"] == ["high", "low", "fair"]
     assert names["mean_score"] == ["low", "fair", "high"]
+
+
+@pytest.mark.parametrize("weight", [None, PEOPLE["age"]])
+def test_ratios_of_groups_are_to_the_highest_rate_or_to_the_reference(weight: pd.Series | None) -> None:
+    counts = PEOPLE.assign(w=1 if weight is None else weight).assign(selected=lambda rows: rows["w"] * rows["d"])
+    sums = counts.groupby("race")[["selected", "w"]].sum()
+    rates = sums["selected"] / sums["w"]
+
+    def ratios(*reference: str) -> dict[str, float]:
+        found = fa.permutation_test(
+            prediction=PEOPLE["d"],
+            group=PEOPLE["race"],
+            weight=weight,
+            metric="selection_rate",
+            ratio=True,
+            reference=reference,
+            draws=499,
+        )
+        assert len(found.to_frame()) == (2 if reference else 3)
+        return dict(found.to_frame("groups").set_index("name")["ratio"])
+
+    assert ratios() == pytest.approx(dict(rates / rates.max()))
+    assert ratios("b") == pytest.approx(dict(rates / rates["b"]))

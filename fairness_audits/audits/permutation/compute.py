@@ -87,9 +87,18 @@ class Finding:
         return self.adjusted is not None and self.adjusted <= self.test.alpha
 
 
-def _by_group(content: Counts | Predictions, metric: Metric, grouping: str, asked: Asked) -> list[dict[str, Any]]:
-    """Return a metric in each group, sorted with the worst first, by :func:`known_metrics.badness`."""
+def _by_group(
+    content: Counts | Predictions, metric: Metric, grouping: str, asked: Asked, reference: bool
+) -> list[dict[str, Any]]:
+    """Return a metric in each group, sorted with the worst first, by :func:`known_metrics.badness`.
+
+    Ratios are those to the ``reference``, the last group, or else to the group with the highest rate.
+    """
     named = {"grouping": grouping, "metric": metric.name, "title": metric.title}
+    found = by_group(content, metric, asked.testing(metric))
+    base = found[-1] if reference else max(found, key=lambda one: one.value if math.isfinite(one.value) else -math.inf)
+
+    ratio = asked.given.ratio
 
     def rank(one: GroupMetric) -> float:
         return -known_metrics.badness(metric.name, one.value) if math.isfinite(one.value) else math.inf
@@ -98,8 +107,9 @@ def _by_group(content: Counts | Predictions, metric: Metric, grouping: str, aske
         plain({
             **named, "name": one.group, "rows": one.rows, **one.rests_on._asdict(),
             "estimate": one.value, "interval": (one.low, one.high),
+            **({"ratio": one.value / base.value if base.value else math.nan, "reference": base.group} if ratio else {}),
         })
-        for one in sorted(by_group(content, metric, asked.testing(metric)), key=rank)
+        for one in sorted(found, key=rank)
     ]  # fmt: skip
 
 
@@ -131,7 +141,7 @@ def gather(table: Table, asked: Asked) -> tuple[tuple[Finding, ...], list[dict[s
         for metric, (content, basis) in read(table, asked, grouping):
             content, reference = references.last(content, grouping.name)
             jobs += _group_jobs(asked, grouping.name, metric, content, basis, reference)
-            groups += _by_group(content, metric, grouping.name, asked)
+            groups += _by_group(content, metric, grouping.name, asked, reference)
     references.check()
     for column in dict.fromkeys(asked.given.attribute):
         jobs.append(Job(_correlation(table, asked, column), ((column, CORRELATION),), drawn=True))

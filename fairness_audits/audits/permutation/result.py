@@ -157,7 +157,8 @@ def result(finding: Finding) -> dict[str, Any]:
 
 
 def groups_frame(entries: Sequence[Entry]) -> pd.DataFrame:
-    keys = ("grouping", "metric", "name", "rows", "n", "events", "estimate")
+    every = ("grouping", "metric", "name", "rows", "n", "events", "estimate", "ratio", "reference")
+    keys = [key for key in every if key in entries[0]]
     ends = [dict(zip(("ci_low", "ci_high"), entry["interval"], strict=True)) for entry in entries]
     return pd.DataFrame([{**{key: one[key] for key in keys}, **two} for one, two in zip(entries, ends, strict=True)])
 
@@ -315,8 +316,14 @@ def _groups(entries: Sequence[Entry], asked: Asked) -> Table:
         Column("", cell=under("name")),
         Column("estimate", cell=under("estimate", decimal)),
         Column(f"{level(asked.given.alpha)} interval", cell=under("interval", partial(span, without_ends="-"))),
+        *([Column("ratio", cell=under("ratio", factor))] if asked.given.ratio else ()),
         Column("n", cell=under("n", "{:,}".format)),
         Column("events", cell=under("events", "{:,}".format)),
     )
-    rows = rows_of(columns, entries, lambda entry: f"{entry['title']}, {entry['grouping']}")
+
+    def heading(entry: Entry) -> str:
+        compared = f"; ratio to {entry['reference']}" if asked.given.ratio else ""
+        return f"{entry['title']}, {entry['grouping']}{compared}"
+
+    rows = rows_of(columns, entries, heading)
     return Table(columns, rows, SHOWN_GROUPS, "groups.csv")
