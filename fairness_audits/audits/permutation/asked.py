@@ -35,7 +35,7 @@ CORRELATION = "correlation"
 SEVERAL = {EQUALIZED_ODDS: ("tpr", "fpr")}
 """Fairness notions that concern more than one metric."""
 KNOWN = (*METRICS, *SEVERAL, CORRELATION)
-BASE_RATE = "base_rate"
+ACCURACY, BASE_RATE = "accuracy", "base_rate"
 DRAWS = 10_000
 FOUR_FIFTHS = 0.8
 UNIT = (0.0, 1.0)

@@ -41,7 +41,8 @@ class Finding:
     ``fewest`` is the smallest number of units of one kind (such as positives) in a group. ``varied`` says whether the
     model's outputs differ. ``rests_on`` holds the rows and events behind each group's metric. Tests of one
     ``hypothesis``, such as equal TPR and equal FNR, count once. ``adjusted`` is the corrected p-value, None if the test
-    is undefined. ``beyond`` is the corrected p-value of the hypothesis "within the bounds".
+    is undefined. ``beyond`` is the corrected p-value of the hypothesis "within the bounds". ``of_class`` is the class
+    that is set against the rest if the label has several.
     """
 
     grouping: str
@@ -54,6 +55,7 @@ class Finding:
     adjusted: float | None = None
     rests_on: tuple[Support, ...] = ()
     beyond: float | None = None
+    of_class: str = ""
 
     @property
     def bounds(self) -> Conclusion | None:
@@ -88,13 +90,13 @@ class Finding:
 
 
 def _by_group(
-    content: Counts | Predictions, metric: Metric, grouping: str, asked: Asked, reference: bool
+    content: Counts | Predictions, metric: Metric, of_class: str, grouping: str, asked: Asked, reference: bool
 ) -> list[dict[str, Any]]:
     """Return a metric in each group, sorted with the worst first, by :func:`known_metrics.badness`.
 
     Ratios are those to the ``reference``, the last group, or else to the group with the highest rate.
     """
-    named = {"grouping": grouping, "metric": metric.name, "title": metric.title}
+    named = {"grouping": grouping, "metric": metric.name, "class": of_class or None, "title": titled(metric, of_class)}
     found = by_group(content, metric, asked.testing(metric))
     base = found[-1] if reference else max(found, key=lambda one: one.value if math.isfinite(one.value) else -math.inf)
 
@@ -138,10 +140,10 @@ def gather(table: Table, asked: Asked) -> tuple[tuple[Finding, ...], list[dict[s
     groups: list[dict[str, Any]] = []
     references = References(asked.given.reference, every=asked.given.ratio)
     for grouping in [grouped_by(text, table) for text in dict.fromkeys(asked.given.group)]:
-        for metric, (content, basis) in read(table, asked, grouping):
+        for metric, (content, basis), of_class in read(table, asked, grouping):
             content, reference = references.last(content, grouping.name)
-            jobs += _group_jobs(asked, grouping.name, metric, content, basis, reference)
-            groups += _by_group(content, metric, grouping.name, asked, reference)
+            jobs += _group_jobs(asked, grouping.name, metric, of_class, content, basis, reference)
+            groups += _by_group(content, metric, of_class, grouping.name, asked, reference)
     references.check()
     for column in dict.fromkeys(asked.given.attribute):
         jobs.append(Job(_correlation(table, asked, column), ((column, CORRELATION),), drawn=True))
@@ -160,6 +162,11 @@ def gather(table: Table, asked: Asked) -> tuple[tuple[Finding, ...], list[dict[s
             together.setdefault((finding.grouping, finding.test.groups), []).append(finding)
     findings = [finding for pair in together.values() for finding in pair]
     return _corrected(findings, asked.correction), groups, asked
+
+
+def titled(metric: Metric, of_class: str) -> str:
+    """Return the metric's name for readers, with the class that it is about."""
+    return f"{metric.title} of class {of_class}" if of_class else metric.title
 
 
 class References:
@@ -234,7 +241,13 @@ def with_enough_draws(asked: Asked, jobs: Sequence[Job]) -> Asked:
 
 
 def _group_jobs(
-    asked: Asked, grouping: str, metric: Metric, content: Counts | Predictions, basis: str, reference: bool
+    asked: Asked,
+    grouping: str,
+    metric: Metric,
+    of_class: str,
+    content: Counts | Predictions,
+    basis: str,
+    reference: bool,
 ) -> Iterator[Job]:
     """Yield one job per group against the other groups, or per pair of groups; with max-T, one job for all of them.
 
@@ -244,6 +257,7 @@ def _group_jobs(
     given, known = asked.given, content.groups
     # The one-sided hypotheses of complementary rates are opposite.
     what = metric.name if given.alternative in SIDED else known_metrics.hypothesis(metric)
+    what = f"{what} of {of_class}" if of_class else what
     last = len(known) - 1
     places = [(place, last) for place in range(last)] if reference else list(combinations(range(len(known)), 2))
 
@@ -254,7 +268,8 @@ def _group_jobs(
         rests_on = tuple(every[content.groups.index(name)] for name in test.groups)
         if test.within:
             rests_on = tuple(Support(units, None) for units in test.units)
-        return Finding(grouping, metric.title, test, basis, few, of, varied, adjusted, rests_on=rests_on)
+        title = titled(metric, of_class)
+        return Finding(grouping, title, test, basis, few, of, varied, adjusted, rests_on=rests_on, of_class=of_class)
 
     def compared(content: Counts | Predictions, asked: Asked) -> list[Finding]:
         rng = asked.rng(grouping, metric.name, *content.groups)

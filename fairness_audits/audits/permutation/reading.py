@@ -1,12 +1,13 @@
 """Read the data of each metric from a table: counts of decisions, counts of scores, or rows."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from fairness_audits.audits.permutation.asked import BASE_RATE, Asked, of_decisions
+from fairness_audits.audits.permutation.asked import ACCURACY, BASE_RATE, Asked, of_decisions
 from fairness_audits.audits.permutation.metrics import Metric, UserMetric
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions, StratifiedCounts
 from fairness_audits.errors import InvalidInput
@@ -25,8 +26,8 @@ from fairness_audits.tables.levels import (
     level_name,
     prediction_classes,
 )
-from fairness_audits.tables.rows import tally
-from fairness_audits.tables.table import Faulty, Request, in_precision_of
+from fairness_audits.tables.rows import group_order, tally
+from fairness_audits.tables.table import Decision, Faulty, Request, in_precision_of
 from fairness_audits.tables.table import reading as reading_of
 
 ROWS = 100_000
@@ -39,12 +40,17 @@ SCORES = 100_000
 """Largest number of distinct scores that are counted: a permutation takes a draw for each."""
 STRATA = 1_000
 """Largest number of strata."""
+CLASSES = 50
+"""Largest number of classes of a label with more than two."""
 Data: TypeAlias = tuple[Counts | Predictions, str]
 """The data of a metric's tests, and a description of how they were read."""
 
 
-def read(table: Table, asked: Asked, grouping: Attribute) -> Iterator[tuple[Metric, Data]]:
-    """Yield each metric with its data: counts of decisions, counts of scores, or rows. Each kind is read once."""
+def read(table: Table, asked: Asked, grouping: Attribute) -> Iterator[tuple[Metric, Data, str]]:
+    """Yield each metric with its data, and the class that it is about, "" if the label has two classes.
+
+    Data are counts of decisions, counts of scores, or rows. Each kind is read once.
+    """
     given = asked.given
     columns = {"group": grouping.column, "against": grouping.level, **given.some("positive", "score")}
     columns["label"] = given.label or without(table, "label")
@@ -53,10 +59,60 @@ def read(table: Table, asked: Asked, grouping: Attribute) -> Iterator[tuple[Metr
         alone = given.cluster or given.weight or given.regression or isinstance(metric, UserMetric)
         reader = rows if alone else decisions if of_decisions(metric) else scores
         if reader not in found:
-            found[reader] = reader(table, asked, columns)
+            try:
+                found[reader] = reader(table, asked, columns)
+            except InvalidInput as error:
+                by_class = (
+                    of_classes(table, asked, columns) if reader is decisions and error.option == "label" else None
+                )
+                if by_class is None:
+                    raise
+                yield from ((one, by_class[name], name) for one in asked.metrics for name in _classes(one, by_class))
+                return
             if given.within:
                 found[reader] = stratified(table, asked, columns, found[reader])
-        yield metric, found[reader]
+        yield metric, found[reader], ""
+
+
+def _classes(metric: Metric, found: Mapping[str, Data]) -> list[str]:
+    """Return the classes that a metric is computed for: "" for the accuracy of all classes together."""
+    return [name for name in found if (name == "") == (metric.name == ACCURACY)]
+
+
+def of_classes(table: Table, asked: Asked, columns: dict[str, Any]) -> dict[str, Data] | None:
+    """Count the decisions on each class against the rest, and (under "") those that are right.
+
+    None unless label and decision have several classes and the options allow them. Columns are checked already.
+    """
+    given = asked.given
+    only = all(of_decisions(metric) for metric in asked.metrics)
+    if given.prediction is None or given.positive is not None or given.within or not only:
+        return None
+    cells = table.cells(Request(columns["group"], columns["label"], Decision(given.prediction), CELLS))
+    labels, decided = ({level_name(getattr(cell, part)) for cell in cells} for part in ("label", "outcome"))
+    if not 2 < len(decided) <= len(labels) <= CLASSES or not decided <= labels:
+        return None
+    names = group_names(table, columns["group"], tally((cell.group, cell.count) for cell in cells), columns["against"])
+    groups = group_order(names, columns["against"])
+
+    def counted(codes: Callable[[str, str], tuple[int, int]]) -> Counts:
+        counts = np.zeros((len(groups), 2, 2), dtype=np.int64)
+        for cell in cells:
+            at = codes(level_name(cell.label), level_name(cell.outcome))
+            counts[groups.index(names[cell.group]), *at] += cell.count
+        return Counts.of_decisions(counts, groups)
+
+    basis = f"counts of decisions ({given.prediction})"
+    each = {name: counted(partial(_against_rest, name)) for name in in_order(labels)}
+    right = counted(lambda label, decision: (1, int(label == decision)))
+    return {
+        "": (right, basis),
+        **{name: (one, f"{basis} on each class against the rest") for name, one in each.items()},
+    }
+
+
+def _against_rest(name: str, label: str, decision: str) -> tuple[int, int]:
+    return int(label == name), int(decision == name)
 
 
 def without(table: Table, what: str) -> str:

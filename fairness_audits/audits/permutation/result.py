@@ -129,6 +129,7 @@ def result(finding: Finding) -> dict[str, Any]:
         {
             "grouping": finding.grouping,
             "metric": test.metric,
+            "class": finding.of_class or None,
             "title": finding.title,
             "groups": [
                 {"name": name, "rows": rows, "units": units, **rests_on._asdict(), "estimate": estimate}
@@ -157,8 +158,8 @@ def result(finding: Finding) -> dict[str, Any]:
 
 
 def groups_frame(entries: Sequence[Entry]) -> pd.DataFrame:
-    every = ("grouping", "metric", "name", "rows", "n", "events", "estimate", "ratio", "reference")
-    keys = [key for key in every if key in entries[0]]
+    every = ("grouping", "metric", "class", "name", "rows", "n", "events", "estimate", "ratio", "reference")
+    keys = [key for key in every if key in entries[0] and (key != "class" or any(one[key] for one in entries))]
     ends = [dict(zip(("ci_low", "ci_high"), entry["interval"], strict=True)) for entry in entries]
     return pd.DataFrame([{**{key: one[key] for key in keys}, **two} for one, two in zip(entries, ends, strict=True)])
 
@@ -185,10 +186,11 @@ def bounds_of(finding: Finding) -> dict[str, Any] | None:
 
 def frame_of(results: Sequence[Entry]) -> pd.DataFrame:
     keys = ("adjusted_p_value", "rejected", "higher", "method", "exact", "draws", "undefined")
+    classes = any(entry["class"] for entry in results)
     return pd.DataFrame(
         [
             {
-                **{key: entry[key] for key in ("grouping", "metric")},
+                **{key: entry[key] for key in ("grouping", "metric", *(["class"] if classes else ()))},
                 **{
                     f"{key}_{letter}": group[key]
                     for letter, group in zip("ab", entry["groups"], strict=True)
@@ -248,10 +250,15 @@ def _place(entry: Entry) -> tuple[str, ...]:
     return entry["grouping"], *(group["name"] for group in entry["groups"])
 
 
+def _metric(entry: Entry) -> str:
+    return f"{entry['metric']} of {entry['class']}" if entry["class"] else str(entry["metric"])
+
+
 def named(entry: Entry) -> str:
     """Return ``auc, sex: f - m`` or ``correlation, age``."""
     grouping, *groups = _place(entry)
-    return f"{entry['metric']}, {grouping}" + (f": {' - '.join(groups)}" if groups else "")
+    metric = _metric(entry)
+    return f"{metric}, {grouping}" + (f": {' - '.join(groups)}" if groups else "")
 
 
 def _tests(entries: Sequence[Entry], several: bool, asked: Asked) -> Table:
@@ -260,7 +267,7 @@ def _tests(entries: Sequence[Entry], several: bool, asked: Asked) -> Table:
     heads = [group["name"] for group in entries[0]["groups"]] if one else ["first", "second"]
 
     def name(entry: Entry) -> str:
-        return named(entry) if several or entry["metric"] == CORRELATION else str(entry["metric"])
+        return named(entry) if several or entry["metric"] == CORRELATION else _metric(entry)
 
     def estimate(place: int) -> Callable[[Entry], str]:
         return lambda entry: "-" if entry["metric"] == CORRELATION else decimal(entry["groups"][place]["estimate"])
