@@ -28,7 +28,9 @@ RUNS: dict[str, Callable[[], object]] = {
         LogisticRegression().fit(ROWS, ROWS["sex"]), ROWS, DECISION, directions=[1, 0], steps=1
     ),
     "plan": lambda: fa.plan(value=0.5, gap=0.1),
-    "permutation": lambda: fa.permutation_test(prediction=DECISION, group=ROWS["sex"], metric="selection_rate"),
+    "permutation": lambda: fa.permutation_test(
+        prediction=DECISION, group=ROWS["sex"], within=ROWS["town"], metric="selection_rate"
+    ),
     "robustness_bias": lambda: fa.robustness_bias(
         lambda frame: frame["sex"] + frame["town"] - 1, ROWS, groups=ROWS["sex"], permutations=19, bootstraps=9
     ),

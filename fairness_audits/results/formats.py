@@ -107,9 +107,9 @@ def as_typed(value: float) -> str:
     return repr(float(value)).removesuffix(".0")
 
 
-def plural(count: int, what: str) -> str:
-    """Format a count with its noun: ``1 test``, ``1,200 tests``."""
-    return f"{count:,} {what}{'s' * (count != 1)}"
+def plural(count: int, what: str, many: str = "") -> str:
+    """Format a count with its noun: ``1 test``, ``1,200 tests``, and with ``many``: ``2 strata``."""
+    return f"{count:,} {what if count == 1 else many or f'{what}s'}"
 
 
 def sentence(text: str) -> str:

@@ -30,7 +30,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, Template
 
 from fairness_audits.arguments import Given
-from fairness_audits.messages import SHOWN, listed
+from fairness_audits.messages import SHOWN, enumerated, listed
 from fairness_audits.results import formats
 from fairness_audits.results.result import Brief, Caveat, Facts, Outcome, Result, Section, Verdict
 
@@ -44,6 +44,7 @@ ENVIRONMENT.filters |= {
     "form": lambda value, form: format(value, form),
     "count": formats.plural,
     "listed": listed,
+    "enumerated": enumerated,
     "repr": repr,
 }
 ENVIRONMENT.globals |= {"SHOWN": SHOWN, "fixed": formats.fixed, "factor": formats.factor}

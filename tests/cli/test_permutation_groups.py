@@ -543,3 +543,50 @@ def test_the_worst_mean_error_is_the_one_farthest_from_zero() -> None:
     names = found.to_frame("groups").groupby("metric")["name"].agg(list)
     assert names["mean_error"] == ["high", "low", "fair"]
     assert names["mean_score"] == ["low", "fair", "high"]
+
+
+@pytest.mark.parametrize("weight", [None, PEOPLE["age"]])
+def test_ratios_of_groups_are_to_the_highest_rate_or_to_the_reference(weight: pd.Series | None) -> None:
+    counts = PEOPLE.assign(w=1 if weight is None else weight).assign(selected=lambda rows: rows["w"] * rows["d"])
+    sums = counts.groupby("race")[["selected", "w"]].sum()
+    rates = sums["selected"] / sums["w"]
+
+    def ratios(*reference: str) -> dict[str, float]:
+        found = fa.permutation_test(
+            prediction=PEOPLE["d"],
+            group=PEOPLE["race"],
+            weight=weight,
+            metric="selection_rate",
+            ratio=True,
+            reference=reference,
+            draws=499,
+        )
+        assert len(found.to_frame()) == (2 if reference else 3)
+        return dict(found.to_frame("groups").set_index("name")["ratio"])
+
+    assert ratios() == pytest.approx(dict(rates / rates.max()))
+    assert ratios("b") == pytest.approx(dict(rates / rates["b"]))
+
+
+def test_each_class_of_several_is_compared_with_the_rest() -> None:
+    rng, names = np.random.default_rng(4), np.array(["cat", "dog", "eel"])
+    label, decision = names[rng.integers(0, 3, N)], names[rng.integers(0, 3, N)]
+    found = fa.permutation_test(
+        label, prediction=decision, group=PEOPLE["sex"], metric=["accuracy", "tpr"], correct="holm"
+    )
+    frame = found.to_frame().set_index(found.to_frame()["class"].fillna("all"))
+    assert sorted(frame.index) == ["all", "cat", "dog", "eel"]
+    for name in names:
+        alone = fa.permutation_test(label, prediction=decision, positive=name, group=PEOPLE["sex"], metric="tpr")
+        for key in ("estimate_a", "estimate_b", "p_value", "ci_low"):
+            assert frame.loc[name, key] == alone.to_frame()[key][0]
+    right = pd.Series(label == decision).groupby(PEOPLE["sex"]).mean()
+    assert tuple(frame.loc["all", ["estimate_a", "estimate_b"]]) == pytest.approx((right["f"], right["m"]))
+    least = frame["p_value"].min()
+    assert frame["adjusted_p_value"].min() == pytest.approx(min(1.0, 4 * least))
+
+
+def test_two_decisions_about_several_classes_are_no_classes() -> None:
+    """A label of 0, 1 and 9 is not read as three classes if the model decides between two."""
+    with invalid(option="y", column="y"):
+        fa.permutation_test(np.arange(N) % 3, prediction=PEOPLE["d"], group=PEOPLE["sex"], metric="tpr")

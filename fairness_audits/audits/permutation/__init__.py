@@ -4,11 +4,11 @@ r"""Permutation tests of the difference of a metric between groups: valid for an
   ``PermutationTest``; ``pairs.largest_t`` tests every pair of groups; ``correlation.correlation_test`` tests a
   continuous attribute; ``power.sample_size`` computes the number of rows needed; ``samples`` tests many samples at
   once.
-- Internals: ``metrics``; ``exact`` for enumerated distributions; ``resamplers`` for random permutations (of counts in
-  ``draws``, of rows in ``rows``); ``monte_carlo`` for their p-values; ``intervals``, one function for each estimator,
-  and ``doubts``, what widens them.
-- The user's audit: :func:`permutation_test`, ``asked`` (its options), ``compute`` (from a table to tests) and
-  ``result``.
+- Internals: ``metrics``; ``exact`` for enumerated distributions; ``strata`` for comparisons within strata;
+  ``resamplers`` for random permutations (of counts in ``draws``, of rows in ``rows``); ``monte_carlo`` for their
+  p-values; ``intervals``, one function for each estimator, and ``doubts``, what widens them.
+- The user's audit: :func:`permutation_test`, ``asked`` (its options), ``compute`` (from a table to tests),
+  ``result`` and ``within`` (its strata).
 
 Source: DiCiccio, Vasudevan, Basu, Kenthapadi and Agarwal 2020, "Evaluating fairness using permutation tests".
 """
@@ -33,7 +33,7 @@ Correction = Literal["holm", "max-t", "bonferroni", "bh", "by", "none"]
 
 @audit(
     one={"y": "label", "score": "score", "prediction": "prediction", "cluster": "cluster", "weight": "weight"},
-    several={"group": "group", "attribute": "attribute"},
+    several={"group": "group", "within": "within", "attribute": "attribute"},
     python=("cross", "data"),
 )
 def permutation_test(
@@ -51,6 +51,7 @@ def permutation_test(
     cross: bool = False,
     reference: Sequence[str] = (),
     pairs: bool = False,
+    within: ArrayLike | pd.DataFrame | None = None,
     attribute: ArrayLike | pd.DataFrame | None = None,
     metric: Metrics,
     method: Literal["auto", "exact", "studentized", "unstudentized"] = "auto",
@@ -106,6 +107,9 @@ def permutation_test(
         all others together; two groups with each other).
     pairs : bool, default False
         Compare all pairs of groups (default: each group with all others together; with ``ratio``, all pairs).
+    within : array-like (n,) or data frame (n, k), optional
+        Columns of strata, such as the occupation. Rates are compared within the same stratum: a stratified exact test,
+        and the common difference (or with ``ratio``, the common ratio) over all strata.
     attribute : array-like (n,) or data frame (n, k), optional
         Numeric attributes for the metric ``correlation``, the correlation of the score with an attribute.
     metric : str, function, or list of them
@@ -146,7 +150,8 @@ def permutation_test(
     -------
     Result
         ``to_frame()`` has a row for each test: significant ones first, the largest difference first.
-        ``to_frame("groups")`` has one for each group, the worst first.
+        ``to_frame("groups")`` has one for each group, the worst first. With ``within``, ``to_frame("strata")`` has one
+        for each stratum of each test.
 
     Examples
     --------
@@ -167,7 +172,8 @@ def permutation_test(
 
     given = Given(permutation_test, locals())
     single = {"y": y, "score": score, "prediction": prediction, "cluster": cluster, "weight": weight}
-    columns = Columns(single, several={"group": group, "attribute": attribute}, data=data)
+    several = {"group": group, "within": within, "attribute": attribute}
+    columns = Columns(single, several=several, data=data)
     groups, derived = columns.groups(cross)
     asked = asked_by(columns.name_in(given, predictions=UNNAMED).but(group=groups))
     with columns.opened(derived) as table:

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,9 @@ from fairness_audits.arguments import Given
 from fairness_audits.audits.permutation import monte_carlo
 from fairness_audits.audits.permutation.equivalence import Bounds
 from fairness_audits.audits.permutation.metrics import (
-    ALIASES,
+    EQUALIZED_ODDS,
     METRICS,
+    RATES,
     WITHOUT_LABEL,
     Auc,
     Mean,
@@ -20,18 +22,20 @@ from fairness_audits.audits.permutation.metrics import (
     Rate,
     UserMetric,
     metric_named,
+    our_name,
+    suggestion,
 )
 from fairness_audits.audits.permutation.monte_carlo import Alternative
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.model_files import named_object
-from fairness_audits.messages import advised, reason
+from fairness_audits.messages import advised, listed, reason
 from fairness_audits.seeds import generators
 
 CORRELATION = "correlation"
-SEVERAL = {"equalized_odds": ("tpr", "fpr")}
+SEVERAL = {EQUALIZED_ODDS: ("tpr", "fpr")}
 """Fairness notions that concern more than one metric."""
-KNOWN = (*METRICS, *ALIASES, *SEVERAL, CORRELATION)
-BASE_RATE = "base_rate"
+KNOWN = (*METRICS, *SEVERAL, CORRELATION)
+ACCURACY, BASE_RATE = "accuracy", "base_rate"
 DRAWS = 10_000
 FOUR_FIFTHS = 0.8
 UNIT = (0.0, 1.0)
@@ -87,12 +91,12 @@ class Asked:
 
 def asked_by(given: Given) -> Asked:
     """Return what the options ask for. Raises InvalidInput if options conflict."""
-    parts: list[Any] = [part for one in given.metric for part in SEVERAL.get(one, (one,))]
-    names = list(dict.fromkeys(ALIASES.get(one, one) for one in parts))
+    named: list[Any] = [our_name(one) if isinstance(one, str) else one for one in given.metric]
+    names = list(dict.fromkeys(part for one in named for part in SEVERAL.get(one, (one,))))
     if unknown := [name for name in names if isinstance(name, str) and ":" not in name and name not in KNOWN]:
         raise InvalidInput(
             f"{advised('metric', ','.join(unknown))}: expected metrics among {', '.join(KNOWN)}, or your own function "
-            "(path/to/file.py:name)",
+            f"(path/to/file.py:name){suggestion(unknown[0], *SEVERAL, CORRELATION)}",
             option="metric",
         )
     metrics = [metric_named(name) if name in METRICS else own_metric(name) for name in names if name != CORRELATION]
@@ -106,6 +110,8 @@ def asked_by(given: Given) -> Asked:
     if given.group and not metrics:
         remedy = "Add one, such as metric=auc"
         raise InvalidInput("group needs a metric that compares groups", option="group", remedy=remedy)
+    if given.within:
+        _check_within(given, metrics)
     _check_comparison(given)
     return Asked(given, tuple(metrics), given.draws or DRAWS, given.correct.replace("-", "_"))
 
@@ -162,6 +168,22 @@ def _check_correlation(given: Given) -> None:
     if given.ratio or given.margin is not None:
         problem = "margin and ratio compare groups"
         raise InvalidInput(problem, option="metric", remedy="Drop the metric correlation")
+
+
+def _check_within(given: Given, metrics: Sequence[Metric]) -> None:
+    """Raise InvalidInput for options that a comparison within strata cannot have."""
+    if given.attribute or (others := [metric.name for metric in metrics if not isinstance(metric, Rate)]):
+        name = CORRELATION if given.attribute else others[0]
+        remedy = f"Use {listed(list(RATES))}"
+        raise InvalidInput(f"within compares rates, and {name} is none", option="metric", remedy=remedy)
+    of_rows = ("cluster", "weight", "resampling_risk")
+    conflicts = [name for name in of_rows if getattr(given, name) is not None]
+    conflicts += ["correct"] if given.correct == "max-t" else []
+    conflicts += ["method"] if given.method not in ("auto", "exact") else []
+    if conflicts:
+        value = given.values[conflicts[0]]
+        problem = f"within has an exact test, which cannot have {advised(conflicts[0], value)}"
+        raise InvalidInput(problem, option=conflicts[0], remedy="Drop one of them")
 
 
 def _check_comparison(given: Given) -> None:

@@ -41,7 +41,8 @@ class Finding:
     ``fewest`` is the smallest number of units of one kind (such as positives) in a group. ``varied`` says whether the
     model's outputs differ. ``rests_on`` holds the rows and events behind each group's metric. Tests of one
     ``hypothesis``, such as equal TPR and equal FNR, count once. ``adjusted`` is the corrected p-value, None if the test
-    is undefined. ``beyond`` is the corrected p-value of the hypothesis "within the bounds".
+    is undefined. ``beyond`` is the corrected p-value of the hypothesis "within the bounds". ``of_class`` is the class
+    that is set against the rest if the label has several.
     """
 
     grouping: str
@@ -54,6 +55,7 @@ class Finding:
     adjusted: float | None = None
     rests_on: tuple[Support, ...] = ()
     beyond: float | None = None
+    of_class: str = ""
 
     @property
     def bounds(self) -> Conclusion | None:
@@ -87,9 +89,18 @@ class Finding:
         return self.adjusted is not None and self.adjusted <= self.test.alpha
 
 
-def _by_group(content: Counts | Predictions, metric: Metric, grouping: str, asked: Asked) -> list[dict[str, Any]]:
-    """Return a metric in each group, sorted with the worst first, by :func:`known_metrics.badness`."""
-    named = {"grouping": grouping, "metric": metric.name, "title": metric.title}
+def _by_group(
+    content: Counts | Predictions, metric: Metric, of_class: str, grouping: str, asked: Asked, reference: bool
+) -> list[dict[str, Any]]:
+    """Return a metric in each group, sorted with the worst first, by :func:`known_metrics.badness`.
+
+    Ratios are those to the ``reference``, the last group, or else to the group with the highest rate.
+    """
+    named = {"grouping": grouping, "metric": metric.name, "class": of_class or None, "title": titled(metric, of_class)}
+    found = by_group(content, metric, asked.testing(metric))
+    base = found[-1] if reference else max(found, key=lambda one: one.value if math.isfinite(one.value) else -math.inf)
+
+    ratio = asked.given.ratio
 
     def rank(one: GroupMetric) -> float:
         return -known_metrics.badness(metric.name, one.value) if math.isfinite(one.value) else math.inf
@@ -98,8 +109,9 @@ def _by_group(content: Counts | Predictions, metric: Metric, grouping: str, aske
         plain({
             **named, "name": one.group, "rows": one.rows, **one.rests_on._asdict(),
             "estimate": one.value, "interval": (one.low, one.high),
+            **({"ratio": one.value / base.value if base.value else math.nan, "reference": base.group} if ratio else {}),
         })
-        for one in sorted(by_group(content, metric, asked.testing(metric)), key=rank)
+        for one in sorted(found, key=rank)
     ]  # fmt: skip
 
 
@@ -128,10 +140,10 @@ def gather(table: Table, asked: Asked) -> tuple[tuple[Finding, ...], list[dict[s
     groups: list[dict[str, Any]] = []
     references = References(asked.given.reference, every=asked.given.ratio)
     for grouping in [grouped_by(text, table) for text in dict.fromkeys(asked.given.group)]:
-        for metric, (content, basis) in read(table, asked, grouping):
+        for metric, (content, basis), of_class in read(table, asked, grouping):
             content, reference = references.last(content, grouping.name)
-            jobs += _group_jobs(asked, grouping.name, metric, content, basis, reference)
-            groups += _by_group(content, metric, grouping.name, asked)
+            jobs += _group_jobs(asked, grouping.name, metric, of_class, content, basis, reference)
+            groups += _by_group(content, metric, of_class, grouping.name, asked, reference)
     references.check()
     for column in dict.fromkeys(asked.given.attribute):
         jobs.append(Job(_correlation(table, asked, column), ((column, CORRELATION),), drawn=True))
@@ -150,6 +162,11 @@ def gather(table: Table, asked: Asked) -> tuple[tuple[Finding, ...], list[dict[s
             together.setdefault((finding.grouping, finding.test.groups), []).append(finding)
     findings = [finding for pair in together.values() for finding in pair]
     return _corrected(findings, asked.correction), groups, asked
+
+
+def titled(metric: Metric, of_class: str) -> str:
+    """Return the metric's name for readers, with the class that it is about."""
+    return f"{metric.title} of class {of_class}" if of_class else metric.title
 
 
 class References:
@@ -224,7 +241,13 @@ def with_enough_draws(asked: Asked, jobs: Sequence[Job]) -> Asked:
 
 
 def _group_jobs(
-    asked: Asked, grouping: str, metric: Metric, content: Counts | Predictions, basis: str, reference: bool
+    asked: Asked,
+    grouping: str,
+    metric: Metric,
+    of_class: str,
+    content: Counts | Predictions,
+    basis: str,
+    reference: bool,
 ) -> Iterator[Job]:
     """Yield one job per group against the other groups, or per pair of groups; with max-T, one job for all of them.
 
@@ -234,15 +257,19 @@ def _group_jobs(
     given, known = asked.given, content.groups
     # The one-sided hypotheses of complementary rates are opposite.
     what = metric.name if given.alternative in SIDED else known_metrics.hypothesis(metric)
+    what = f"{what} of {of_class}" if of_class else what
     last = len(known) - 1
     places = [(place, last) for place in range(last)] if reference else list(combinations(range(len(known)), 2))
 
     def found(content: Counts | Predictions, test: PermutationTest, adjusted: float | None = None) -> Finding:
         few, of = fewest(content, metric), (grouping, *test.groups, what)
-        few, varied = min(test.units) if few is None else few, varies(content, metric)
+        few, varied = min(test.units) if few is None or test.within else few, varies(content, metric)
         every = support(content, metric)
         rests_on = tuple(every[content.groups.index(name)] for name in test.groups)
-        return Finding(grouping, metric.title, test, basis, few, of, varied, adjusted, rests_on=rests_on)
+        if test.within:
+            rests_on = tuple(Support(units, None) for units in test.units)
+        title = titled(metric, of_class)
+        return Finding(grouping, title, test, basis, few, of, varied, adjusted, rests_on=rests_on, of_class=of_class)
 
     def compared(content: Counts | Predictions, asked: Asked) -> list[Finding]:
         rng = asked.rng(grouping, metric.name, *content.groups)
@@ -269,8 +296,8 @@ def against_rest(content: Counts | Predictions, place: int) -> Counts | Predicti
     names = (content.groups[place], rest_of(content.groups[place], content.groups))
     if isinstance(content, Predictions):
         return replace(content, group=(content.group != place).astype(np.int64), groups=names)
-    own = content.table[place]
-    return replace(content, table=np.stack([own, content.table.sum(axis=0) - own]), groups=names)
+    others = [other for other in range(len(content.groups)) if other != place]
+    return content.regrouped([[place], others], names)
 
 
 def _correlation(table: Table, asked: Asked, column: str) -> Callable[[Asked], list[Finding]]:

@@ -4,7 +4,7 @@ Rates of unclustered rows are tested exactly, other metrics are studentised, and
 public function and the studies call :func:`tested` and :func:`by_group`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,9 +18,10 @@ from fairness_audits.audits.permutation.exact import Rates, exact_p
 from fairness_audits.audits.permutation.exact import statistic as exact_statistic
 from fairness_audits.audits.permutation.metrics import Auc, Mean, Metric, Rate, UserMetric, metric_named
 from fairness_audits.audits.permutation.monte_carlo import Alternative, Method, MonteCarlo, Settings, monte_carlo
-from fairness_audits.audits.permutation.outcomes import Counts, Predictions, near_zero
+from fairness_audits.audits.permutation.outcomes import Counts, Predictions, StratifiedCounts, near_zero
 from fairness_audits.audits.permutation.reasons import GUARANTEES, missing, stopping, without_variance
 from fairness_audits.audits.permutation.resamplers import countable, decisions, resampler
+from fairness_audits.audits.permutation.strata import Common, Homogeneity, Strata, stratified_p
 from fairness_audits.audits.permutation.units import Support, support
 from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
@@ -48,7 +49,9 @@ class PermutationTest:
     ``undefined_draws`` of them a group lacks the rows that the metric needs; these count as extreme. ``guarantee``
     states in a sentence what the p-value guarantees.
 
-    ``equivalence`` is the result for the requested bounds; None without bounds.
+    ``equivalence`` is the result for the requested bounds; None without bounds. ``within`` has the parts of a
+    comparison within strata. Its ``estimates`` are averages over strata; its ``units`` are those of strata with both
+    groups.
 
     ``undefined`` is the reason why there is no test, empty if there is one. Without a test, ``statistic``, p-values and
     interval are None, as is an estimate that does not exist.
@@ -77,11 +80,26 @@ class PermutationTest:
     guarantee: str = ""
     undefined: str = ""
     equivalence: Equivalence | None = None
+    within: "Within | None" = None
 
     @property
     def higher(self) -> str | None:
         """The group concluded to have the larger metric; None if the test concludes neither."""
         return None if self.direction == 0 else self.groups[0 if self.direction > 0 else 1]
+
+
+@dataclass(frozen=True)
+class Within:
+    """The parts of a comparison within strata.
+
+    ``overall`` compares the same groups without strata. ``strata`` has a test for each stratum with units of both
+    groups, by its name. ``alone`` has the units of both groups in each other stratum; they do not contribute.
+    """
+
+    overall: PermutationTest
+    strata: Mapping[str, PermutationTest]
+    alone: Mapping[str, tuple[int, int]]
+    homogeneity: Homogeneity | None = None
 
 
 def permutation_test(
@@ -165,6 +183,10 @@ def tested(
             option="resampling_risk",
             remedy="Leave it out",
         )
+    if isinstance(data, StratifiedCounts):
+        if not (isinstance(metric, Rate) and exact):
+            raise InvalidInput(f"metric {metric.name} has no test within strata", option="within", remedy="Use a rate")
+        return _within_strata(data, metric, settings, bounds)
     if isinstance(metric, Rate) and exact:
         return _exact(data, metric, settings, bounds)
     if settings.method == "exact":
@@ -212,6 +234,56 @@ def _exact(data: Predictions | Counts, metric: Rate, settings: Settings, bounds:
         rejected=rejected,
         direction=direction(rates.difference, p.greater, p.less, settings),
         equivalence=None if bounds is None else equivalence.of_rates(rates, bounds, settings.alpha),
+    )
+
+
+def _within_strata(data: StratifiedCounts, metric: Rate, settings: Settings, bounds: Bounds | None) -> PermutationTest:
+    """Compare two groups within strata. Each stratum has its own exact test."""
+    overall = _exact(data, metric, settings, None)
+    events, others, _ = np.moveaxis(metric.split(data.by_stratum), -1, 0)
+    units = events + others
+    both = (units > 0).all(axis=1)
+    alone = {data.strata[s]: (int(units[s, 0]), int(units[s, 1])) for s in np.flatnonzero(~both)}
+    parts = {
+        data.strata[s]: _exact(Counts.of_decisions(data.by_stratum[s], data.groups), metric, settings, None)
+        for s in np.flatnonzero(both)
+    }
+    result = replace(
+        overall,
+        method="stratified",
+        estimates=(None, None),
+        units=tuple(units[both].sum(axis=0).tolist()),
+        difference=None,
+        undefined=overall.undefined or ("" if parts else "no stratum has such rows of both groups"),
+    )
+    if result.undefined:
+        unknown = dict.fromkeys(("ci_low", "ci_high", "statistic", "p_value", "p_low", "p_high"))
+        within = Within(overall, parts, alone)
+        return replace(result, **unknown, rejected=False, direction=0, equivalence=None, within=within)  # type: ignore[arg-type]
+    strata = Strata(events[both, 0], units[both, 0], events[both, 1], units[both, 1])
+    p, statistic, exact = stratified_p(strata)
+    if settings.method == "exact" and not exact:
+        problem = "the stratified test is not exact for so many events"
+        raise InvalidInput(problem, option="method", remedy="Use method=auto")
+    value, (a, b) = p.of(settings.alternative), strata.rates.tolist()
+    common = Common(strata, "ratio" if bounds is not None and bounds.comparison == "ratio" else "difference")
+    low, high = Common(strata, "difference").stated(settings, value <= settings.alpha)
+    return replace(
+        result,
+        estimates=(a, b),
+        difference=a - b,
+        ci_low=low,
+        ci_high=high,
+        statistic=statistic,
+        p_value=value,
+        p_low=value,
+        p_high=value,
+        rejected=value <= settings.alpha,
+        direction=direction(a - b, p.greater, p.less, settings),
+        exact=exact,
+        guarantee=GUARANTEES["stratified" if exact else "asymptotic"],
+        equivalence=None if bounds is None else common.equivalence(bounds, settings.alpha),
+        within=Within(overall, parts, alone, common.homogeneity()),
     )
 
 

@@ -105,7 +105,7 @@ def of_rates(rates: Rates, bounds: Bounds, alpha: float) -> Equivalence:
     estimate: float | None = rates.difference
     if bounds.comparison == "ratio":
         estimate = rates.x_a / rates.m_a / (rates.x_b / rates.m_b) if rates.x_b else None
-    within, beyond = _tested(lambda at: score_test(rates, at, bounds.comparison), bounds)
+    within, beyond = tested(lambda at: score_test(rates, at, bounds.comparison), bounds)
     interval = intervals.score_interval(rates, 2 * alpha, bounds.comparison)
     stated = intervals.within(interval, bounds.ends, within <= alpha)
     method = "exact" if is_enumerated(rates) else "score"
@@ -140,7 +140,7 @@ def of_draws(found: MonteCarlo, observed: MetricEstimate, bounds: Bounds, alpha:
         least = float(ndtr(-statistic)) if beside > 0 else 0.0
         return max(replace(found, statistic=sign * statistic).p(side), least)
 
-    within, beyond = _tested(lambda at: OneSided(p(at, "greater"), p(at, "less")), bounds)
+    within, beyond = tested(lambda at: OneSided(p(at, "greater"), p(at, "less")), bounds)
     estimate: float | None = found.difference
     if ratio:
         estimate = f_a / f_b if f_b else None
@@ -149,7 +149,7 @@ def of_draws(found: MonteCarlo, observed: MetricEstimate, bounds: Bounds, alpha:
     return Equivalence(bounds, estimate, stated, within, beyond, "studentized")
 
 
-def _tested(test: Callable[[float], OneSided], bounds: Bounds) -> tuple[float, float]:
+def tested(test: Callable[[float], OneSided], bounds: Bounds) -> tuple[float, float]:
     """Return the p-values of the hypotheses "outside the bounds" and "within the bounds"."""
     low, high = test(bounds.low), test(bounds.high)
     return max(low.above, high.below), min(1.0, 2 * min(low.below, high.above))

@@ -16,6 +16,7 @@ import numpy as np
 
 from fairness_audits.audits.permutation.draws import window
 from fairness_audits.audits.permutation.monte_carlo import Alternative
+from fairness_audits.values import Array
 
 ALIKE = 1e-7
 """Relative distance within which probabilities count as equal, as in R's Fisher test."""
@@ -76,12 +77,15 @@ def exact_p(rates: Rates) -> ExactP:
     """
     x, log_weight = window(rates.events, rates.trials, rates.m_a)
     weight = np.exp(log_weight)
-    weight /= weight.sum()
-    if not x[0] <= rates.x_a <= x[-1]:
+    return p_at(rates.x_a - int(x[0]), weight / weight.sum())
+
+
+def p_at(at: int, weight: Array) -> ExactP:
+    """Return the p-values of the outcome ``at`` among outcomes with these probabilities; others are impossible."""
+    if not 0 <= at < len(weight):
         far = SMALLEST, 1.0
-        greater, less = far if rates.x_a > x[-1] else far[::-1]
+        greater, less = far if at > 0 else far[::-1]
         return ExactP(greater, less, SMALLEST)
-    at = rates.x_a - int(x[0])
     as_rare = weight <= weight[at] * (1 + ALIKE)
     # Sum each tail from its small terms, so that they are not lost.
     sums = weight[at:][::-1].sum(), weight[: at + 1].sum(), np.sort(weight[as_rare]).sum()

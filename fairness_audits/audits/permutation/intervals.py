@@ -34,7 +34,7 @@ STEPS, HALVINGS = 80, 60
 def of_rates(rates: Rates, settings: Settings, rejected: bool) -> Interval:
     """Compute the interval of a difference of rates for an exact test: :func:`newcombe`, in agreement with the test."""
     interval = newcombe(rates, settings.alpha, settings.alternative)
-    return _agreeing(interval, rates.difference, rejected)
+    return agreeing(interval, rates.difference, rejected)
 
 
 def newcombe(rates: Rates, alpha: float, alternative: Alternative) -> Interval:
@@ -67,7 +67,7 @@ def of_draws(found: MonteCarlo, settings: Settings, doubt: Doubt = NO_DOUBT, lim
         (down_a, down_b), (up_a, up_b) = doubt.margins
         low = found.difference - float(np.linalg.norm([found.difference - low, down_a, up_b]))
         high = found.difference + float(np.linalg.norm([high - found.difference, up_a, down_b]))
-    low, high = _agreeing((low, high), found.difference, found.p(settings.alternative) <= settings.alpha)
+    low, high = agreeing((low, high), found.difference, found.p(settings.alternative) <= settings.alpha)
     return max(low, limits[0]), min(high, limits[1])
 
 
@@ -82,7 +82,7 @@ def inverted(found: MonteCarlo, alpha: float, alternative: Alternative) -> Inter
     return low, high
 
 
-def _agreeing(interval: Interval, difference: float, rejected: bool) -> Interval:
+def agreeing(interval: Interval, difference: float, rejected: bool) -> Interval:
     """Extend or cut the interval so that it holds 0 exactly if the test does not reject.
 
     Intervals come from tests of D = d whose test at d = 0 is closely related to the test made. If the two disagree, the

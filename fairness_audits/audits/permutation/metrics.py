@@ -4,6 +4,7 @@ A *rate* is a ratio of counts; numerator and denominator are sums over the table
 mean over rows of a value of label and score. The *AUC* is the probability that a positive scores above a negative.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,6 +13,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from fairness_audits.errors import InvalidInput
+from fairness_audits.messages import nearest
 from fairness_audits.values import Array
 
 Mask = tuple[tuple[int, int], tuple[int, int]]
@@ -131,18 +133,60 @@ NEUTRAL = ("selection_rate", "base_rate", "mean_score")
 
 
 RATES: Mapping[str, Rate] = {name: metric for name, metric in METRICS.items() if isinstance(metric, Rate)}
-ALIASES = {"recall": "tpr", "sensitivity": "tpr", "specificity": "tnr", "ppv": "precision"}
-ALIASES |= {"demographic_parity": "selection_rate", "equal_opportunity": "tpr"}
-"""Other names of the metrics. The last two are fairness notions that require the metric to be equal."""
+EQUALIZED_ODDS = "equalized_odds"
+OTHER_NAMES: Mapping[str, str] = {
+    "tpr": "true_positive_rate recall recall_score sensitivity hit_rate "
+    "equal_opportunity equal_opportunity_difference true_positive_rate_difference",
+    "fnr": "false_negative_rate miss_rate false_negative_rate_difference",
+    "fpr": "false_positive_rate fall_out predictive_equality false_positive_rate_difference",
+    "tnr": "true_negative_rate specificity specificity_score selectivity true_negative_rate_difference",
+    "precision": "precision_score ppv positive_predictive_value predictive_parity",
+    "npv": "negative_predictive_value",
+    "accuracy": "accuracy_score accuracy_score_difference overall_accuracy",
+    "selection_rate": "demographic_parity demographic_parity_difference statistical_parity "
+    "statistical_parity_difference mean_difference acceptance_rate",
+    "base_rate": "prevalence",
+    "f1": "f1_score",
+    "auc": "roc_auc roc_auc_score",
+    "mean_score": "mean_prediction",
+    "absolute_error": "mean_absolute_error mae",
+    "squared_error": "mean_squared_error mse brier_score brier_score_loss",
+    "log_loss": "cross_entropy",
+    EQUALIZED_ODDS: "equalised_odds equalized_odds_difference",
+}
+"""Names of the metrics in other libraries, and of the fairness notions that require them to be equal."""
+ALIASES = {other: name for name, others in OTHER_NAMES.items() for other in others.split()}
+RELATED = {
+    "demographic_parity_ratio": "selection_rate with ratio",
+    "disparate_impact": "selection_rate with ratio",
+    "impact_ratio": "selection_rate with ratio",
+    "equalized_odds_ratio": "equalized_odds with ratio",
+    "average_odds_difference": "equalized_odds, which tests tpr and fpr",
+    "balanced_accuracy_score": "tpr and tnr",
+}
+"""What answers the question of a measure that is not the metric of a group."""
+
+
+def our_name(name: str) -> str:
+    """Return our name of a metric, whatever the case and hyphens of the name; an unknown name is unchanged."""
+    key = re.sub(r"[\s-]+", "_", name.strip().lower())
+    return ALIASES.get(key, key if key in METRICS else name)
 
 
 def metric_named(name: str) -> Rate | Mean | Auc:
-    """Return the metric of this name. Raises ValueError, listing all names, if there is none."""
-    key = ALIASES.get(name, name)
-    if key not in METRICS:
-        known = ", ".join([*METRICS, *ALIASES])
-        raise InvalidInput(f"expected a metric among {known}; found {name!r}", option="metric")
-    return METRICS[key]
+    """Return the metric of this name, which may be that of another library. Raises InvalidInput if there is none."""
+    if our_name(name) not in METRICS:
+        raise InvalidInput(
+            f"expected a metric among {', '.join(METRICS)}; found {name!r}{suggestion(name)}", option="metric"
+        )
+    return METRICS[our_name(name)]
+
+
+def suggestion(name: str, *others: str) -> str:
+    """Return what to use in place of an unknown metric, to end a sentence: a related metric, or the nearest name."""
+    if instead := RELATED.get(name.lower()):
+        return f" (use {instead})"
+    return nearest(name.lower(), [*METRICS, *ALIASES, *others])
 
 
 def better(metric: str) -> Literal["high", "low", "zero"] | None:

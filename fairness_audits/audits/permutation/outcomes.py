@@ -6,8 +6,10 @@ a predicted label or a score, so the table is small whatever the number of rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -168,13 +170,38 @@ class Counts:
         """Count the rows of each group with label 1, (G,)."""
         return self.table[:, 1].sum(axis=1)
 
-    def ordered(self, groups: tuple[str, ...]) -> Counts:
+    def ordered(self, groups: tuple[str, ...]) -> Self:
         """Return the counts with the groups in another order."""
-        return replace(self, table=self.table[[self.groups.index(name) for name in groups]], groups=groups)
+        return self.regrouped([[self.groups.index(name)] for name in groups], groups)
 
-    def pair(self, a: int, b: int) -> Counts:
+    def pair(self, a: int, b: int) -> Self:
         """Return groups a and b only, as groups 0 and 1."""
-        return Counts(self.table[[a, b]], (self.groups[a], self.groups[b]), self.score)
+        return self.regrouped([[a], [b]], (self.groups[a], self.groups[b]))
+
+    def regrouped(self, members: Sequence[Sequence[int]], groups: tuple[str, ...]) -> Self:
+        """Return the counts of new groups, each the sum of the ``members`` with these codes."""
+        return replace(self, table=np.stack([self.table[list(own)].sum(axis=0) for own in members]), groups=groups)
+
+
+@dataclass(frozen=True)
+class StratifiedCounts(Counts):
+    """Counts of decisions, and the part ``by_stratum[s]`` (G, 2, 2) of the table in each of S ``strata``.
+
+    A stratum may lack groups.
+    """
+
+    strata: tuple[str, ...] = ()
+    by_stratum: Array = field(default_factory=lambda: np.zeros((0, 0, 2, 2), dtype=np.int64))
+
+    @classmethod
+    def of_strata(cls, by_stratum: Array, groups: tuple[str, ...], strata: tuple[str, ...]) -> StratifiedCounts:
+        """Create counts from tables stratum x group x label x predicted label, (S, G, 2, 2)."""
+        return cls(by_stratum.sum(axis=0), groups, np.array([0.0, 1.0]), strata, by_stratum)
+
+    def regrouped(self, members: Sequence[Sequence[int]], groups: tuple[str, ...]) -> Self:
+        """Return the counts of new groups, in each stratum."""
+        tables = np.stack([self.by_stratum[:, list(own)].sum(axis=1) for own in members], axis=1)
+        return replace(super().regrouped(members, groups), by_stratum=tables)
 
 
 def near_zero(data: Predictions | Counts) -> tuple[Predictions | Counts, float]:

@@ -1,22 +1,34 @@
 """Read the data of each metric from a table: counts of decisions, counts of scores, or rows."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from fairness_audits.audits.permutation.asked import BASE_RATE, Asked, of_decisions
+from fairness_audits.audits.permutation.asked import ACCURACY, BASE_RATE, Asked, of_decisions
 from fairness_audits.audits.permutation.metrics import Metric, UserMetric
-from fairness_audits.audits.permutation.outcomes import Counts, Predictions
+from fairness_audits.audits.permutation.outcomes import Counts, Predictions, StratifiedCounts
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.table import Attribute, attribute
-from fairness_audits.messages import check_columns, has_column, unlike
+from fairness_audits.messages import check_columns, has_column, listed, unlike
 from fairness_audits.results.formats import as_typed
-from fairness_audits.tables import contingency, predictions
+from fairness_audits.tables import CELLS, contingency, predictions
 from fairness_audits.tables.frame import Table
-from fairness_audits.tables.groupings import Constant
+from fairness_audits.tables.groupings import Constant, Grouping, Part
 from fairness_audits.tables.groupings import grouping as grouping_of
-from fairness_audits.tables.table import Faulty
+from fairness_audits.tables.levels import (
+    check_present,
+    group_names,
+    in_order,
+    label_classes,
+    level_name,
+    prediction_classes,
+)
+from fairness_audits.tables.rows import group_order, tally
+from fairness_audits.tables.table import Decision, Faulty, Request, in_precision_of
+from fairness_audits.tables.table import reading as reading_of
 
 ROWS = 100_000
 """Largest number of rows read row by row. In larger data each distinct score is counted if there are few."""
@@ -26,12 +38,19 @@ IN_MEMORY = 20_000_000
 """Largest number of rows held in memory. In larger data each distinct score is counted."""
 SCORES = 100_000
 """Largest number of distinct scores that are counted: a permutation takes a draw for each."""
+STRATA = 1_000
+"""Largest number of strata."""
+CLASSES = 50
+"""Largest number of classes of a label with more than two."""
 Data: TypeAlias = tuple[Counts | Predictions, str]
 """The data of a metric's tests, and a description of how they were read."""
 
 
-def read(table: Table, asked: Asked, grouping: Attribute) -> Iterator[tuple[Metric, Data]]:
-    """Yield each metric with its data: counts of decisions, counts of scores, or rows. Each kind is read once."""
+def read(table: Table, asked: Asked, grouping: Attribute) -> Iterator[tuple[Metric, Data, str]]:
+    """Yield each metric with its data, and the class that it is about, "" if the label has two classes.
+
+    Data are counts of decisions, counts of scores, or rows. Each kind is read once.
+    """
     given = asked.given
     columns = {"group": grouping.column, "against": grouping.level, **given.some("positive", "score")}
     columns["label"] = given.label or without(table, "label")
@@ -40,8 +59,60 @@ def read(table: Table, asked: Asked, grouping: Attribute) -> Iterator[tuple[Metr
         alone = given.cluster or given.weight or given.regression or isinstance(metric, UserMetric)
         reader = rows if alone else decisions if of_decisions(metric) else scores
         if reader not in found:
-            found[reader] = reader(table, asked, columns)
-        yield metric, found[reader]
+            try:
+                found[reader] = reader(table, asked, columns)
+            except InvalidInput as error:
+                by_class = (
+                    of_classes(table, asked, columns) if reader is decisions and error.option == "label" else None
+                )
+                if by_class is None:
+                    raise
+                yield from ((one, by_class[name], name) for one in asked.metrics for name in _classes(one, by_class))
+                return
+            if given.within:
+                found[reader] = stratified(table, asked, columns, found[reader])
+        yield metric, found[reader], ""
+
+
+def _classes(metric: Metric, found: Mapping[str, Data]) -> list[str]:
+    """Return the classes that a metric is computed for: "" for the accuracy of all classes together."""
+    return [name for name in found if (name == "") == (metric.name == ACCURACY)]
+
+
+def of_classes(table: Table, asked: Asked, columns: dict[str, Any]) -> dict[str, Data] | None:
+    """Count the decisions on each class against the rest, and (under "") those that are right.
+
+    None unless label and decision have several classes and the options allow them. Columns are checked already.
+    """
+    given = asked.given
+    only = all(of_decisions(metric) for metric in asked.metrics)
+    if given.prediction is None or given.positive is not None or given.within or not only:
+        return None
+    cells = table.cells(Request(columns["group"], columns["label"], Decision(given.prediction), CELLS))
+    labels, decided = ({level_name(getattr(cell, part)) for cell in cells} for part in ("label", "outcome"))
+    if not 2 < len(decided) <= len(labels) <= CLASSES or not decided <= labels:
+        return None
+    names = group_names(table, columns["group"], tally((cell.group, cell.count) for cell in cells), columns["against"])
+    groups = group_order(names, columns["against"])
+
+    def counted(codes: Callable[[str, str], tuple[int, int]]) -> Counts:
+        counts = np.zeros((len(groups), 2, 2), dtype=np.int64)
+        for cell in cells:
+            at = codes(level_name(cell.label), level_name(cell.outcome))
+            counts[groups.index(names[cell.group]), *at] += cell.count
+        return Counts.of_decisions(counts, groups)
+
+    basis = f"counts of decisions ({given.prediction})"
+    each = {name: counted(partial(_against_rest, name)) for name in in_order(labels)}
+    right = counted(lambda label, decision: (1, int(label == decision)))
+    return {
+        "": (right, basis),
+        **{name: (one, f"{basis} on each class against the rest") for name, one in each.items()},
+    }
+
+
+def _against_rest(name: str, label: str, decision: str) -> tuple[int, int]:
+    return int(label == name), int(decision == name)
 
 
 def without(table: Table, what: str) -> str:
@@ -62,6 +133,68 @@ def decisions(table: Table, asked: Asked, columns: dict[str, Any]) -> Data:
     if given.threshold is None:
         return counted, f"counts of decisions ({given.prediction})"
     return counted, f"counts of decisions ({given.score} >= {as_typed(given.threshold)})"
+
+
+def stratified(table: Table, asked: Asked, columns: dict[str, Any], found: Data) -> Data:
+    """Count the rows of the ``found`` counts of decisions in each stratum of the columns ``within``.
+
+    Raises InvalidInput for a column that the table lacks, missing values, and too many strata.
+    """
+    given, (content, basis) = asked.given, found
+    assert isinstance(content, Counts)
+    name = unlike(f"{columns['group']} within {listed(given.within)}", table.columns, "within")
+    strata = Strata.of(name, columns["group"], given.within, table)
+    table.add(strata)
+    output = given.prediction or given.score or without(table, "decision")
+    threshold = given.threshold if given.prediction is None else None
+    scored = threshold is not None
+    decided = reading_of(output if scored else None, None if scored else output, threshold, None)
+    decided = in_precision_of(decided, table.precision(output))
+    cells = table.cells(Request(name, columns["label"], decided, CELLS))
+    by_level = tally((cell.group, cell.count) for cell in cells)
+    alone = len(given.within) == 1 and has_column(table, given.within[0])
+    check_present(table, given.within[0] if alone else name, "within", by_level)
+    by_label, by_outcome = (tally((getattr(cell, part), cell.count) for cell in cells) for part in ("label", "outcome"))
+    labels = label_classes(table, columns["label"], by_label, given.positive, several=True)
+    outcomes = {0: 0, 1: 1} if scored else prediction_classes(table, output, by_outcome, labels)
+    groups = group_names(table, columns["group"], {group: 1 for group, _ in by_level}, columns["against"])
+    names = in_order(stratum for _, stratum in by_level)
+    if len(names) > STRATA:
+        problem = f"{table.name}: {listed(given.within)} has {len(names):,} strata, but at most {STRATA:,} are possible"
+        remedy = "Cut numbers, such as within='age>=40', or name fewer columns"
+        raise InvalidInput(problem, source=table.name, option="within", column=given.within[0], remedy=remedy)
+    counts = np.zeros((len(names), len(content.groups), 2, 2), dtype=np.int64)
+    place = {stratum: number for number, stratum in enumerate(names)}
+    for cell in cells:
+        group, stratum = cell.group
+        at = place[stratum], content.groups.index(groups[group]), labels[cell.label], outcomes[cell.outcome]
+        counts[at] += cell.count
+    return StratifiedCounts.of_strata(counts, content.groups, tuple(names)), f"{basis} within {listed(given.within)}"
+
+
+@dataclass(frozen=True)
+class Strata(Grouping):
+    """A column of pairs of a group and a stratum. The first parts are those of the ``group``, the others strata."""
+
+    group: Grouping | None = None
+
+    @classmethod
+    def of(cls, name: str, group: str, within: Sequence[str], table: Table) -> "Strata":
+        """Return the pairs of a column of groups and of columns, or cuts of columns, of strata."""
+        check_columns(table, [one for one in within if grouping_of(one, table.columns) is None], "within", table.name)
+        made = [grouping_of(one, table.columns) or Grouping(one, (Part(one),)) for one in within]
+        own = table.derived.get(group) or Grouping(group, (Part(group),))
+        return cls(name, (*own.parts, *(part for one in made for part in one.parts)), own)
+
+    def level(self, values: Sequence[Any]) -> Any:
+        """Return the levels of the group and of the stratum."""
+        assert self.group is not None
+        own = len(self.group.parts)
+        group = self.group.level(values[:own]) if own > 1 or self.parts[0].relation else values[0]
+        strata = self.parts[own:]
+        if len(strata) == 1 and not strata[0].relation:
+            return group, level_name(values[-1])
+        return group, Grouping(self.name, strata).level(values[own:])
 
 
 def scores(table: Table, asked: Asked, columns: dict[str, Any]) -> Data:

@@ -13,6 +13,10 @@ GUARANTEES = {
     "rows, even if the groups differ in other ways",
     "studentized": "if the metrics are equal, the probability of rejection tends to alpha as both groups grow; if the "
     "groups have the same distribution, it is at most alpha for every number of rows",
+    "stratified": "if the rates are equal in every stratum, the probability of rejection is at most alpha for every "
+    "number of independent rows, even if the strata differ in other ways",
+    "asymptotic": "if the rates are equal in every stratum, the probability of rejection tends to alpha as the number "
+    "of rows or of strata grows",
     "unstudentized": "if the groups have the same distribution, the probability of rejection is at most alpha; if "
     "only the metric is equal, it can be far from alpha",
 }

@@ -10,6 +10,7 @@ import pandas as pd
 
 from fairness_audits import texts
 from fairness_audits.arguments import Given
+from fairness_audits.audits.permutation import within
 from fairness_audits.audits.permutation.asked import CORRELATION, Asked, asked_by
 from fairness_audits.audits.permutation.compute import WIDTH, Finding, gather, hypotheses
 from fairness_audits.audits.permutation.equivalence import CONCLUSIONS
@@ -43,11 +44,15 @@ def audited(asked: Asked, table: tables.Table, files: list[dict[str, Any]] | Non
     """Count, test and conclude; ``files`` are the sources of the rows."""
     findings, groups, asked = gather(table, asked)
     results = [result(finding) for finding in findings]
+    strata = within.strata_of(findings, asked)
+    if asked.given.within:
+        results = within.with_strata(results, findings, strata, asked)
     facts: dict[str, Any] = {
         "data": {"files": files, "rows": table.size()},
         "correction": asked.correction,
         "results": results,
         "groups": groups,
+        "strata": strata,
     }
     ordered = by_evidence(results)
     said = {**asked.given.values, **facts, **_said(ordered, findings, asked), "notes": table.notes}
@@ -64,7 +69,11 @@ def audited(asked: Asked, table: tables.Table, files: list[dict[str, Any]] | Non
         subject=asked.given.predictions,
         sections=_sections(ordered, said, asked),
         facts=facts,
-        tables={"tests": frame_of(ordered), **({"groups": groups_frame(groups)} if groups else {})},
+        tables={
+            "tests": frame_of(ordered),
+            **({"groups": groups_frame(groups)} if groups else {}),
+            **({"strata": within.frame_of(strata)} if strata else {}),
+        },
     )
 
 
@@ -111,6 +120,7 @@ def _said(ordered: Sequence[Entry], findings: Sequence[Finding], asked: Asked) -
         "varied": any(one.varied for one in findings),
         "wide": 0 if asked.bounds else sum(one.wide(asked.given.width) for one in findings),
         "width": asked.given.width or WIDTH,
+        "alone_in": list(dict.fromkeys(name for one in ordered if one["within"] for name in one["within"]["alone"])),
         "at_least": asked.bounds.low if asked.given.ratio and asked.bounds else None,
     }
 
@@ -122,6 +132,7 @@ def result(finding: Finding) -> dict[str, Any]:
         {
             "grouping": finding.grouping,
             "metric": test.metric,
+            "class": finding.of_class or None,
             "title": finding.title,
             "groups": [
                 {"name": name, "rows": rows, "units": units, **rests_on._asdict(), "estimate": estimate}
@@ -144,12 +155,14 @@ def result(finding: Finding) -> dict[str, Any]:
             "basis": finding.basis,
             "undefined": test.undefined or None,
             "bounds": bounds_of(finding),
+            "within": None,
         }
     )
 
 
 def groups_frame(entries: Sequence[Entry]) -> pd.DataFrame:
-    keys = ("grouping", "metric", "name", "rows", "n", "events", "estimate")
+    every = ("grouping", "metric", "class", "name", "rows", "n", "events", "estimate", "ratio", "reference")
+    keys = [key for key in every if key in entries[0] and (key != "class" or any(one[key] for one in entries))]
     ends = [dict(zip(("ci_low", "ci_high"), entry["interval"], strict=True)) for entry in entries]
     return pd.DataFrame([{**{key: one[key] for key in keys}, **two} for one, two in zip(entries, ends, strict=True)])
 
@@ -176,10 +189,11 @@ def bounds_of(finding: Finding) -> dict[str, Any] | None:
 
 def frame_of(results: Sequence[Entry]) -> pd.DataFrame:
     keys = ("adjusted_p_value", "rejected", "higher", "method", "exact", "draws", "undefined")
+    classes = any(entry["class"] for entry in results)
     return pd.DataFrame(
         [
             {
-                **{key: entry[key] for key in ("grouping", "metric")},
+                **{key: entry[key] for key in ("grouping", "metric", *(["class"] if classes else ()))},
                 **{
                     f"{key}_{letter}": group[key]
                     for letter, group in zip("ab", entry["groups"], strict=True)
@@ -226,6 +240,9 @@ def _sections(ordered: Sequence[Entry], said: Mapping[str, Any], asked: Asked) -
         yield Section(text("bounds"), (_bounds(ordered, asked),))
     tests = _tests(ordered, said["pair"] is None, asked)
     yield Section(text("tests"), (tests, *undefined, *((figure,) if said["known"] else ())))
+    if said["strata"]:
+        notes = (Text(entry["within"]["spread"]) for entry in ordered[:SHOWN_TESTS] if entry["undefined"] is None)
+        yield Section(text("strata"), (*notes, within.table_of(said["strata"], asked)))
     if said["groups"]:
         yield Section(text("groups"), (_groups(said["groups"], asked),))
 
@@ -236,10 +253,15 @@ def _place(entry: Entry) -> tuple[str, ...]:
     return entry["grouping"], *(group["name"] for group in entry["groups"])
 
 
+def _metric(entry: Entry) -> str:
+    return f"{entry['metric']} of {entry['class']}" if entry["class"] else str(entry["metric"])
+
+
 def named(entry: Entry) -> str:
     """Return ``auc, sex: f - m`` or ``correlation, age``."""
     grouping, *groups = _place(entry)
-    return f"{entry['metric']}, {grouping}" + (f": {' - '.join(groups)}" if groups else "")
+    metric = _metric(entry)
+    return f"{metric}, {grouping}" + (f": {' - '.join(groups)}" if groups else "")
 
 
 def _tests(entries: Sequence[Entry], several: bool, asked: Asked) -> Table:
@@ -248,7 +270,7 @@ def _tests(entries: Sequence[Entry], several: bool, asked: Asked) -> Table:
     heads = [group["name"] for group in entries[0]["groups"]] if one else ["first", "second"]
 
     def name(entry: Entry) -> str:
-        return named(entry) if several or entry["metric"] == CORRELATION else str(entry["metric"])
+        return named(entry) if several or entry["metric"] == CORRELATION else _metric(entry)
 
     def estimate(place: int) -> Callable[[Entry], str]:
         return lambda entry: "-" if entry["metric"] == CORRELATION else decimal(entry["groups"][place]["estimate"])
@@ -305,8 +327,14 @@ def _groups(entries: Sequence[Entry], asked: Asked) -> Table:
         Column("", cell=under("name")),
         Column("estimate", cell=under("estimate", decimal)),
         Column(f"{level(asked.given.alpha)} interval", cell=under("interval", partial(span, without_ends="-"))),
+        *([Column("ratio", cell=under("ratio", factor))] if asked.given.ratio else ()),
         Column("n", cell=under("n", "{:,}".format)),
         Column("events", cell=under("events", "{:,}".format)),
     )
-    rows = rows_of(columns, entries, lambda entry: f"{entry['title']}, {entry['grouping']}")
+
+    def heading(entry: Entry) -> str:
+        compared = f"; ratio to {entry['reference']}" if asked.given.ratio else ""
+        return f"{entry['title']}, {entry['grouping']}{compared}"
+
+    rows = rows_of(columns, entries, heading)
     return Table(columns, rows, SHOWN_GROUPS, "groups.csv")

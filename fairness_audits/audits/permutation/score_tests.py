@@ -45,15 +45,32 @@ def score_statistic(
 
     If the variance is 0, Z is 0 if the rates fit the hypothesis, else infinite.
     """
+    gap, variance, _ = score(x_a, m_a, x_b, m_b, at, comparison)
+    return standardized(gap, variance)
+
+
+def score(
+    x_a: Array | float,
+    m_a: Array | int,
+    x_b: Array | float,
+    m_b: Array | int,
+    at: Array | float,
+    comparison: Comparison,
+) -> tuple[Array, Array, Array]:
+    """Return the gap, its variance V, and the rate of B under the hypothesis; arrays broadcast."""
     f_a, f_b, at = np.asarray(x_a) / m_a, np.asarray(x_b) / m_b, np.asarray(at, dtype=float)
     restricted = _equal_but_for if comparison == "difference" else _in_ratio
     r_a, r_b = restricted(f_a, m_a, f_b, m_b, at)
     scale = np.ones_like(at) if comparison == "difference" else at
     gap = f_a - f_b - at if comparison == "difference" else f_a - at * f_b
     variance = (r_a * (1 - r_a) / m_a + scale**2 * r_b * (1 - r_b) / m_b) * (m_a + m_b) / np.maximum(m_a + m_b - 1, 1)
-    gap = np.where(np.abs(gap) <= EQUAL, 0.0, gap)
+    return np.where(np.abs(gap) <= EQUAL, 0.0, gap), np.maximum(variance, 0), r_b
+
+
+def standardized(gap: Array | float, variance: Array | float) -> Array:
+    """Return the gap in standard deviations: 0 if there is no gap, infinite if there is no variance."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(gap == 0, 0.0, gap / np.sqrt(np.maximum(variance, 0)))
+        return np.where(gap == 0, 0.0, np.divide(gap, np.sqrt(variance)))
 
 
 def _equal_but_for(f_a: Array, m_a: Array | int, f_b: Array, m_b: Array | int, d: Array) -> tuple[Array, Array]:
