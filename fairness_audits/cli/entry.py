@@ -19,6 +19,7 @@ from fairness_audits.arguments import HEAD, REQUIRED, Option, read, similar
 from fairness_audits.cli.commands import COMMANDS, CONFIG
 from fairness_audits.cli.options_file import read_options
 from fairness_audits.errors import InvalidInput
+from fairness_audits.example import example_data
 from fairness_audits.files import check_destination
 from fairness_audits.messages import enumerated, listed, missing_package, shown
 from fairness_audits.progress import progress_bar
@@ -34,6 +35,8 @@ INTERRUPTED = 130
 INPUTS = {"FILE", "FOLDER", "MODEL"}
 """Placeholders of the options that name what an audit reads."""
 OPTIONS_FILE = "audit.yaml"
+EXAMPLE = "example"
+"""The command that prints the table of :func:`fairness_audits.example_data`."""
 WRITTEN = {"output": True, "json": False, "junit": False, "checkpoint": False}
 """Options that name an output, including those of single audits; True for a folder."""
 EXAMPLES = "examples:\n{}"
@@ -50,7 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Earlier releases had `audit` before the name of the audit.
     arguments, unknown = parser().parse_known_args(words[1:] if words[:1] == ["audit"] else words)
     if unknown:
-        arguments.parser.error(_unrecognized(unknown, arguments.command.options))
+        options = arguments.command.options if arguments.command else {}
+        arguments.parser.error(_unrecognized(unknown, options))
     try:
         status = _run(arguments)
         sys.stdout.flush()
@@ -106,6 +110,9 @@ def parser() -> ArgumentParser:
                 _add(group, option, files)
         one.add_argument("--debug", action="store_true", help="show the traceback of errors")
         one.set_defaults(command=command, parser=one, config=None)
+    help_ = "Print a table of 2,000 invented people as CSV, to try the audits on."
+    example = names.add_parser(EXAMPLE, help=help_, description=help_, allow_abbrev=False)
+    example.set_defaults(command=None, parser=example)
     return root
 
 
@@ -144,6 +151,9 @@ def values_of(arguments: Namespace) -> dict[str, Any]:
 
 def _run(arguments: Namespace) -> int:
     """Audit, write the outputs and print the verdict. Return 0, or the status of the outcome with --gate."""
+    if arguments.command is None:
+        print(example_data().to_csv(index=False, lineterminator="\n"), end="")
+        return 0
     values = values_of(arguments)
     from fairness_audits.results.render import deliver
 
@@ -201,7 +211,8 @@ def _unrecognized(words: Sequence[str], options: Mapping[str, Option]) -> str:
     names = [word[2:].partition("=")[0].replace("-", "_") for word in words if word.startswith("--")]
     hints = "".join(similar(name, options, lambda one: options[one].flag) for name in names)
     needed = listed([one.flag for one in options.values() if one.required])
-    return f"unrecognized arguments: {' '.join(words)}{hints}. The audit needs {needed}; --help lists all"
+    needs = f". The audit needs {needed}; --help lists all" if needed else ""
+    return f"unrecognized arguments: {' '.join(words)}{hints}{needs}"
 
 
 def _failed(debug: bool, message: str, status: int) -> int:
