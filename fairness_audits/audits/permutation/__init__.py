@@ -104,7 +104,7 @@ def permutation_test(
     attribute : array-like (n,) or data frame (n, k), optional
         Numeric attributes for the metric ``correlation``, the correlation of the score with an attribute.
     metric : str, function, or list of them
-        auc, tpr, selection_rate, f1, equalized_odds, ... (docs/guide/permutation.md lists all), or your own function
+        auc, tpr, selection_rate, f1, equalized_odds, ... (docs/guide/metrics.md lists all), or your own function
         (y, score, weight).
     method : str, default "auto"
         auto: exact for rates, otherwise studentized. unstudentized: for comparison only.
