@@ -50,11 +50,11 @@ def rewritten(page: str) -> str:
 
 def python(code: str, names: dict[str, Any]) -> str:
     """Run a block and return what it prints, and the value of its last line, as a notebook shows them."""
-    body = ast.parse(code).body
-    last = ast.Expression(body.pop().value) if isinstance(body[-1], ast.Expr) else None
+    *body, end = ast.parse(code).body
+    last = ast.Expression(end.value) if isinstance(end, ast.Expr) else None
     with redirect_stdout(StringIO()) as shown, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exec(compile(ast.Module(body, []), "<page>", "exec"), names)
+        exec(compile(ast.Module(body if last else [*body, end], []), "<page>", "exec"), names)
         value = None if last is None else eval(compile(last, "<page>", "eval"), names)
         if value is not None:
             print(repr(value))
