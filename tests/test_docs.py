@@ -16,6 +16,7 @@ import torch
 import fairness_audits as fa
 from docs import findings
 from fairness_audits.cli.entry import main
+from fairness_audits.results import render
 from pipeline import io
 from pipeline.jobs import Run
 from pipeline.report import registry
@@ -164,6 +165,22 @@ def test_the_examples_of_a_page_print_what_it_says(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     # If they should print something else, `python -m tests.lock.pages` writes it.
     assert pages.in_a_folder(text) == text
+
+
+def test_the_page_of_a_result_names_the_page_about_the_law() -> None:
+    people = fa.example_data()
+    tested = fa.permutation_test(prediction=people["approved"], group=people["sex"], metric="selection_rate")
+    (named,) = re.findall(r'"(What [^"]+ legally)" in the documentation \((docs/\S+\.md)\)', render.page(tested, {}))
+    assert PAGES[named[1]].startswith(f"# {named[0]}\n")
+    assert "legally" not in render.page(fa.plan(value=0.5, rows=200), {})
+
+
+def test_a_model_card_escapes_names_that_are_markup() -> None:
+    people = fa.example_data()
+    groups = people[["sex", "occupation"]]
+    found = fa.permutation_test(prediction=people["approved"], group=groups, cross=True, metric="selection_rate")
+    assert found.to_markdown().startswith("## Permutation audit of the predictions\n\n**Unequal.** ")
+    assert r"sex\*occupation" in found.to_markdown()
 
 
 def test_every_recipe_is_in_the_index_and_ends_with_what_to_quote() -> None:
