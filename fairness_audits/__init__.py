@@ -2,7 +2,8 @@
 
 The audits are :func:`permutation_test`, :func:`fliptest`, :func:`loss_ratio` and :func:`robustness_bias`. Permutation
 tests also compare two versions of a model (:func:`compare`), search for the worst subgroups (:func:`worst_subgroups`)
-and plan a comparison (:func:`plan`). :func:`watch` follows the rates of groups over time.
+and plan a comparison (:func:`plan`). :func:`watch` follows the rates of groups over time, and :func:`example_data`
+makes a table to try the audits on.
 
 >>> import fairness_audits as fa
 >>> y = [0, 1, 0, 1] * 50
@@ -44,6 +45,7 @@ from fairness_audits.audits.robustness_bias import robustness_bias
 from fairness_audits.audits.subgroups import worst_subgroups
 from fairness_audits.audits.watch import watch
 from fairness_audits.errors import InvalidInput
+from fairness_audits.example import example_data
 from fairness_audits.results.result import Result
 from fairness_audits.version import __version__
 
@@ -52,6 +54,7 @@ __all__ = [
     "Result",
     "__version__",
     "compare",
+    "example_data",
     "fliptest",
     "loss_ratio",
     "metrics",

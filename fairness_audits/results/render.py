@@ -41,6 +41,18 @@ def terminal(document: Document) -> str:
     return shown("\n\n".join(part for part in parts if part)) + "\n"
 
 
+def model_card(document: Document) -> str:
+    """Return the verdict, the answers in plain words and the caveats as a section of Markdown."""
+    answers = document.brief.lines if document.brief else ()
+    stated = ((f"{document.verdict.headline.capitalize()}.", document.verdict.sentence), *answers)
+    parts = (
+        markup.markdown(f"## {document.title} of {document.subject}"),
+        *(f"**{markup.markdown(name)}** {markup.markdown(text)}" for name, text in stated),
+        "\n".join(f"- {markup.markdown(caveat.text)}" for caveat in document.caveats),
+    )
+    return "\n\n".join(parts) + "\n"
+
+
 def paragraph(text: str, first: str = "  ", later: str | None = None) -> str:
     """Wrap text without breaking at hyphens, because column names may contain them."""
     return textwrap.fill(

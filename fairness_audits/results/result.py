@@ -42,6 +42,12 @@ class Result(Document):
 
         return terminal(self)
 
+    def to_markdown(self) -> str:
+        """Return the verdict, the answers in plain words and the caveats as a Markdown section for a model card."""
+        from fairness_audits.results.render import model_card
+
+        return model_card(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the content of ``audit.json``: all measurements, options and versions."""
         from fairness_audits.results.render import content

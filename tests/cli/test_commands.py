@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from textwrap import indent
 
@@ -18,7 +19,7 @@ import pytest
 import fairness_audits as fa
 from fairness_audits.arguments import ROLES, counterpart
 from fairness_audits.cli.commands import COMMANDS, Command
-from fairness_audits.cli.entry import parser
+from fairness_audits.cli.entry import main, parser
 from fairness_audits.cli.options_file import read_options
 from fairness_audits.files import check_destination, folder_written
 from fairness_audits.messages import not_installed
@@ -326,3 +327,21 @@ def test_an_existing_folder_keeps_its_other_files(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_text() == "new"
     assert (tmp_path / "mine").read_text() == "mine"
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_the_example_is_the_table_of_the_library(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["example"]) == 0
+    shown = pd.read_csv(StringIO(capsys.readouterr().out))
+    pd.testing.assert_frame_equal(shown, fa.example_data())
+    with pytest.raises(SystemExit, match="2"):
+        main(["example", "--rows"])
+
+
+def test_the_example_has_the_gap_that_it_promises() -> None:
+    people = fa.example_data()
+    found = fa.permutation_test(people["repaid"], prediction=people["approved"], group=people["sex"], metric="tpr")
+    assert found.outcome == "rejected"
+    assert found.to_frame()["higher"].tolist() == ["Male"]
+    columns = people[["sex", "occupation"]]
+    worst = fa.worst_subgroups(columns, people["repaid"], prediction=people["approved"], metric="tpr")
+    assert worst.to_frame()["subgroup"][0] == "occupation care"

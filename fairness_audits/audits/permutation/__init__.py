@@ -113,15 +113,15 @@ def permutation_test(
     attribute : array-like (n,) or data frame (n, k), optional
         Numeric attributes for the metric ``correlation``, the correlation of the score with an attribute.
     metric : str, function, or list of them
-        auc, tpr, selection_rate, f1, equalized_odds, ... (docs/guide/permutation.md lists all), or your own function
+        auc, tpr, selection_rate, f1, equalized_odds, ... (docs/guide/metrics.md lists all), or your own function
         (y, score, weight).
-    method : str, default "auto"
+    method : {"auto", "exact", "studentized", "unstudentized"}, default "auto"
         auto: exact for rates, otherwise studentized. unstudentized: for comparison only.
-    alternative : str, optional
+    alternative : {"two-sided", "equal-tailed", "greater", "less"}, optional
         greater: the metric is larger in the first group. less: it is smaller. two-sided: the absolute value of T is
         large, as published. equal-tailed: twice the smaller of both one-sided p-values (default: equal-tailed for
         permuted statistics; two-sided for exact tests, correlations and max-t).
-    correct : str, default "holm"
+    correct : {"holm", "max-t", "bonferroni", "bh", "by", "none"}, default "holm"
         Correction for multiple tests, over all tests of the run. max-t (largest absolute T, step-down) corrects over
         the pairs of each metric.
     draws : int, optional

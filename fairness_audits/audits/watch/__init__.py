@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from fairness_audits.results.result import Result
 
 
-@audit(one={"y": "label", "score": "score", "prediction": "prediction"}, several={"group": "group"}, python=("cross",))
+@audit(
+    one={"y": "label", "score": "score", "prediction": "prediction"},
+    several={"group": "group"},
+    python=("cross",),
+)
 def watch(
     y: ArrayLike | None = None,
     score: ArrayLike | None = None,
@@ -40,7 +44,7 @@ def watch(
     every batch, stop whenever you like, and continue later.
 
     .. math:: H_0 : \theta_{At} = \theta_{Bt} \text{ in every batch } t, \qquad
-              P_{H_0}\Big(\sup_T E_T \ge \frac{1}{\alpha}\Big) \le \alpha.
+              P_{H_0}\left(\sup_T E_T \ge \frac{1}{\alpha}\right) \le \alpha.
 
     The e-process E is the capital of bets on the difference. A confidence sequence covers the average difference at all
     times at once. Both allow the rates and the shares of the groups to change over time.
@@ -100,10 +104,14 @@ def watch(
     from fairness_audits.inputs.columns import Columns
 
     given = Given(watch, locals())
-    found = Columns({"y": y, "score": score, "prediction": prediction}, several={"group": group})
+    found = Columns(
+        {"y": y, "score": score, "prediction": prediction}, several={"group": group}
+    )
     groups, derived = found.groups(cross)
     frame = found.frame()
-    named = found.name_in(given, predictions=None if frame.columns.empty else UNNAMED).but(group=groups)
+    named = found.name_in(
+        given, predictions=None if frame.columns.empty else UNNAMED
+    ).but(group=groups)
     if frame.columns.empty:
         return audited(named)
     with found.opened(derived) as table:
