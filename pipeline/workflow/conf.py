@@ -157,7 +157,7 @@ class Conf(dict[str, dict[str, Any]]):
         for setting in found if key == "settings" else ():
             # The setting of a file that points share depends on the parts of this file only.
             for group in {key.split(".")[0] for key in setting.values} & SHARED.keys():
-                if wrong := {k for k in setting.where if k not in SHARED[group] and not k.startswith(f"{group}.")}:
+                if wrong := {key for key in setting.where if key.split(".")[0] not in {*SHARED[group], group}}:
                     may = f"settings of {group} may depend on {enumerated(SHARED[group])} only"
                     problem = f"{source}: {may}, not on {', '.join(sorted(wrong))}"
                     raise InvalidInput(problem, source=source, option=group)
