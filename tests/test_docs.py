@@ -47,9 +47,7 @@ def conf(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         Path(name).write_text(text)
     for group in ("datasets", "methods", "transport", "audits"):
         package = importlib.import_module(f"pipeline.{group}")
-        monkeypatch.setattr(
-            package, "__path__", [*package.__path__, str(here / "pipeline" / group)]
-        )
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(here / "pipeline" / group)])
     monkeypatch.delenv("PIPELINE_TRACKER", raising=False)
     return here / "conf"
 
@@ -84,9 +82,7 @@ def test_the_example_dataset_method_and_audit_run_as_they_stand(conf: Path) -> N
         io.save(train.make(run.section("train", point), inputs), made["classifier"])
         for path in maps:
             io.save(transport.make(run.section("transport", point), inputs), path)
-        io.save(
-            audit.make(run.section("audit", point), inputs), run.path("audit", point)
-        )
+        io.save(audit.make(run.section("audit", point), inputs), run.path("audit", point))
     entries = [entry for entry in run.collect("mine") if Path(entry["path"]).exists()]
     collect.main(
         [
@@ -104,9 +100,7 @@ def test_the_example_dataset_method_and_audit_run_as_they_stand(conf: Path) -> N
     gaps = rows[rows["statistic"] == "accuracy_gap"]
     assert gaps["value"].between(-1, 1).all()
     # The sign of the score does not depend on its scale, so neither does the audit.
-    first, second = (
-        gaps.loc[gaps["sharpness"] == value, "value"].to_list() for value in (0.5, 1.0)
-    )
+    first, second = (gaps.loc[gaps["sharpness"] == value, "value"].to_list() for value in (0.5, 1.0))
     assert first == second
     section = json.dumps(run.sweep("mine"))
     sweep.main(
@@ -123,11 +117,7 @@ def test_the_example_dataset_method_and_audit_run_as_they_stand(conf: Path) -> N
     )
     assert Path("figure.pdf").stat().st_size > 5_000
     # Men earn more, so a woman moved to where men are may be accepted where she was not, and never the reverse.
-    sizes = (
-        rows[(rows["statistic"] == "size") & (rows["direction"] == "forward")]
-        .groupby("flipset")["value"]
-        .sum()
-    )
+    sizes = rows[(rows["statistic"] == "size") & (rows["direction"] == "forward")].groupby("flipset")["value"].sum()
     assert sizes["positive"] == 0 < sizes["negative"]
 
 
@@ -148,14 +138,8 @@ def commands(text: str) -> list[list[str]]:
     ],
 )
 @pytest.mark.usefixtures("here")
-def test_the_loss_ratio_commands_run_as_they_stand(
-    page: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = [
-        arguments
-        for arguments in commands(PAGES[page])
-        if arguments[0] in ("loss-ratio", "--help")
-    ]
+def test_the_loss_ratio_commands_run_as_they_stand(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = [arguments for arguments in commands(PAGES[page]) if arguments[0] in ("loss-ratio", "--help")]
     assert len(found) == 1
     rng = np.random.default_rng(0)
     sex, white, skill = (
@@ -168,15 +152,11 @@ def test_the_loss_ratio_commands_run_as_they_stand(
         "hours": skill + sex + 0.5 * rng.standard_normal(400),
     }
     columns["training"] = skill + white + 0.5 * rng.standard_normal(400)
-    rows = pd.DataFrame(columns, dtype=np.float32).assign(
-        sex=np.where(sex == 1, "Male", "Female")
-    )
+    rows = pd.DataFrame(columns, dtype=np.float32).assign(sex=np.where(sex == 1, "Male", "Female"))
     likes = rng.random(400) < 1 / (1 + np.exp(-2 * skill))
     # Without a named level, race has two; the guide names the level of race that is compared with the rest.
     if page != "docs/guide/loss_ratio.md":
-        rows = rows.assign(
-            race=np.where(white == 1, "White", "Black"), y=likes.astype(int)
-        )
+        rows = rows.assign(race=np.where(white == 1, "White", "Black"), y=likes.astype(int))
     else:
         others = np.where(rng.random(400) < 0.5, "Black", "Other")
         rows = rows.assign(
@@ -185,15 +165,11 @@ def test_the_loss_ratio_commands_run_as_they_stand(
         )
     rows.to_parquet("rows.parquet")
     torch.manual_seed(0)
-    network = torch.nn.Sequential(
-        torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)
-    ).eval()
+    network = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)).eval()
     scripted(network, "model.pt")
     batch = torch.export.Dim("rows", min=1)
     torch.export.save(
-        torch.export.export(
-            network, (torch.zeros(5, 3),), dynamic_shapes=({0: batch},)
-        ),
+        torch.export.export(network, (torch.zeros(5, 3),), dynamic_shapes=({0: batch},)),
         "model.pt2",
     )
     for arguments in found:
@@ -204,10 +180,7 @@ def test_the_loss_ratio_commands_run_as_they_stand(
             assert main(arguments) == 0, capsys.readouterr().err
             assert capsys.readouterr().out.startswith("Loss-ratio audit of ")
         if "--output" in arguments:
-            names = {
-                path.name
-                for path in Path(arguments[arguments.index("--output") + 1]).iterdir()
-            }
+            names = {path.name for path in Path(arguments[arguments.index("--output") + 1]).iterdir()}
             figure = {"loss_ratio.html", "loss_ratio.png", "loss_ratio.pdf"}
             assert names == {
                 "audit.json",
@@ -223,14 +196,8 @@ def test_the_loss_ratio_commands_run_as_they_stand(
     [("README.md", 2), ("docs/getting_started.md", 2), ("docs/guide/fliptest.md", 1)],
 )
 @pytest.mark.usefixtures("here")
-def test_the_commands_on_groups_run_as_they_stand(
-    page: str, count: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = [
-        arguments
-        for arguments in commands(PAGES[page])
-        if arguments[0] in ("permutation", "fliptest")
-    ]
+def test_the_commands_on_groups_run_as_they_stand(page: str, count: int, capsys: pytest.CaptureFixture[str]) -> None:
+    found = [arguments for arguments in commands(PAGES[page]) if arguments[0] in ("permutation", "fliptest")]
     assert len(found) == count
     rng = np.random.default_rng(0)
     skill, group = rng.standard_normal(200), rng.integers(0, 2, 200)
@@ -250,19 +217,9 @@ def test_the_commands_on_groups_run_as_they_stand(
 def test_the_page_of_figures_has_each_figure_of_a_study_with_a_reference() -> None:
     page = PAGES["docs/gallery.md"]
     shown = re.findall(r"^!\[.+\]\(images/(\w+)/(\w+)\.png\)$", page, re.MULTILINE)
-    not_run = re.findall(
-        r"^### Figure .+\n\n(?:Not run|No sigma by)", page, re.MULTILINE
-    )
-    studies = sorted(
-        path.parent.name
-        for path in (ROOT / "data" / "reference").glob("*/manifest.json")
-    )
-    figures = {
-        (study, one.name)
-        for study in studies
-        for one in registry.declared(study)
-        if one.kind == "figure"
-    }
+    not_run = re.findall(r"^### Figure .+\n\n(?:Not run|No sigma by)", page, re.MULTILINE)
+    studies = sorted(path.parent.name for path in (ROOT / "data" / "reference").glob("*/manifest.json"))
+    figures = {(study, one.name) for study in studies for one in registry.declared(study) if one.kind == "figure"}
     assert len(shown) == len(set(shown))
     assert set(shown) <= figures, "make gallery"
     assert len(shown) + len(not_run) == len(figures), "make gallery"
@@ -277,9 +234,7 @@ def test_the_examples_of_a_page_print_what_it_says(path: Path) -> None:
 
 def test_the_page_of_a_result_names_the_page_about_the_law() -> None:
     people = fa.example_data()
-    tested = fa.permutation_test(
-        prediction=people["approved"], group=people["sex"], metric="selection_rate"
-    )
+    tested = fa.permutation_test(prediction=people["approved"], group=people["sex"], metric="selection_rate")
     (named,) = re.findall(
         r'"(What [^"]+ legally)" in the documentation \((docs/\S+\.md)\)',
         render.page(tested, {}),
@@ -291,12 +246,8 @@ def test_the_page_of_a_result_names_the_page_about_the_law() -> None:
 def test_a_model_card_escapes_names_that_are_markup() -> None:
     people = fa.example_data()
     groups = people[["sex", "occupation"]]
-    found = fa.permutation_test(
-        prediction=people["approved"], group=groups, cross=True, metric="selection_rate"
-    )
-    assert found.to_markdown().startswith(
-        "## Permutation audit of the predictions\n\n**"
-    )
+    found = fa.permutation_test(prediction=people["approved"], group=groups, cross=True, metric="selection_rate")
+    assert found.to_markdown().startswith("## Permutation audit of the predictions\n\n**")
     assert r"sex\*occupation" in found.to_markdown()
 
 
@@ -308,9 +259,7 @@ def test_every_recipe_is_in_the_index_and_ends_with_what_to_quote() -> None:
             assert "to quote" in page
 
 
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "docs" / "images").glob("**/*.png")), ids=str
-)
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "images").glob("**/*.png")), ids=str)
 def test_a_picture_is_small(path: Path) -> None:
     assert path.stat().st_size <= 250_000
 
@@ -321,9 +270,7 @@ def test_the_example_in_the_readme_is_the_tested_one() -> None:
     assert shown.items() <= EXAMPLES.items()
 
 
-@pytest.mark.parametrize(
-    "study", sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
-)
+@pytest.mark.parametrize("study", sorted(path.stem for path in (CONF / "experiment").glob("*.yaml")))
 def test_the_readme_counts_the_claims_of_a_study(study: str) -> None:
     assert f"| `{study}` | {findings.tally(study)} |" in PAGES["README.md"]
 
@@ -333,9 +280,7 @@ def test_the_findings_page_has_every_claim_with_its_outcome_and_numbers() -> Non
     assert "{{" not in page
     listed = pd.read_csv(ROOT / "data" / "reference" / "claims.csv")
     for line in listed.itertuples():
-        assert (
-            f"**{findings.plain(line.claim)}** *{line.outcome.capitalize()}.*" in page
-        )
+        assert f"**{findings.plain(line.claim)}** *{line.outcome.capitalize()}.*" in page
         for part in str(line.numbers).split("; "):
             assert f"\n- {findings.plain(part)}\n" in page
 
@@ -354,9 +299,7 @@ def test_the_page_of_published_numbers_has_a_row_for_each_of_them() -> None:
 def test_the_make_commands_of_a_page_are_targets(page: str) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([\w-]+):", makefile, re.MULTILINE))
-    assert (
-        set(re.findall(r"(?:^|`)make ([a-z-]+)", PAGES[page], re.MULTILINE)) <= targets
-    )
+    assert set(re.findall(r"(?:^|`)make ([a-z-]+)", PAGES[page], re.MULTILINE)) <= targets
 
 
 @pytest.mark.parametrize("page", sorted(PAGES))
@@ -370,13 +313,7 @@ def test_the_files_that_a_page_names_are_there(page: str) -> None:
 
 def test_every_function_of_the_library_is_exported_and_has_its_page() -> None:
     # The functions are defined in the packages of the audits.
-    functions = {
-        name: value for name, value in vars(fa).items() if inspect.isfunction(value)
-    }
-    own = {
-        name
-        for name, value in functions.items()
-        if value.__module__.partition(".")[0] == fa.__name__
-    }
+    functions = {name: value for name, value in vars(fa).items() if inspect.isfunction(value)}
+    own = {name for name, value in functions.items() if value.__module__.partition(".")[0] == fa.__name__}
     assert own == {name for name in fa.__all__ if inspect.isfunction(getattr(fa, name))}
     assert own == set(re.findall(r"^   (\w+)$", PAGES["docs/api.md"], re.MULTILINE))

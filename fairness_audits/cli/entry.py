@@ -63,9 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status. Without --gate, 0 means that the audit ran."""
     words = list(sys.argv[1:] if argv is None else argv)
     # Earlier releases had `audit` before the name of the audit.
-    arguments, unknown = parser().parse_known_args(
-        words[1:] if words[:1] == ["audit"] else words
-    )
+    arguments, unknown = parser().parse_known_args(words[1:] if words[:1] == ["audit"] else words)
     if unknown:
         options = arguments.command.options if arguments.command else {}
         arguments.parser.error(_unrecognized(unknown, options))
@@ -78,9 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return UNEXPECTED
     except KeyboardInterrupt:
-        return _failed(
-            arguments.debug, "interrupted: no result was written", INTERRUPTED
-        )
+        return _failed(arguments.debug, "interrupted: no result was written", INTERRUPTED)
     except (ValueError, OSError) as error:
         return _failed(arguments.debug, f"error: {error}", BAD_INPUT)
     except SystemExit as ended:
@@ -94,9 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             BAD_INPUT,
         )
     except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and (
-            text := missing_package(error)
-        ) != str(error):
+        if isinstance(error, ModuleNotFoundError) and (text := missing_package(error)) != str(error):
             return _failed(arguments.debug, f"error: {text}", BAD_INPUT)
         hint = "" if arguments.debug else " (--debug shows where)"
         return _failed(
@@ -113,9 +107,7 @@ def parser() -> ArgumentParser:
         allow_abbrev=False,
     )
     root.add_argument("--version", action="version", version=__version__)
-    names = root.add_subparsers(
-        dest="audit", metavar="AUDIT", required=True, title="audits"
-    )
+    names = root.add_subparsers(dest="audit", metavar="AUDIT", required=True, title="audits")
     width = shutil.get_terminal_size().columns - 2
     for name, command in COMMANDS.items():
         texts = command.texts
@@ -123,14 +115,11 @@ def parser() -> ArgumentParser:
             name,
             help=texts["summary"],
             description="\n\n".join(
-                textwrap.fill(part, width)
-                for part in (texts["summary"], *texts["description"].split("\n\n"))
+                textwrap.fill(part, width) for part in (texts["summary"], *texts["description"].split("\n\n"))
             ),
             epilog=EXAMPLES.format(textwrap.indent(texts["examples"], "  ") + "\n")
             + textwrap.fill(
-                EXITS.format(
-                    gate=GATE if command.tests else "", page=f"See {texts['page']}."
-                ),
+                EXITS.format(gate=GATE if command.tests else "", page=f"See {texts['page']}."),
                 width,
             ),
             formatter_class=RawDescriptionHelpFormatter,
@@ -138,37 +127,25 @@ def parser() -> ArgumentParser:
             usage=_usage(name, command, width),
             add_help=False,
         )
-        files = enumerated(
-            ["audit.json", f"the page {page_of(name)}", *texts["writes"]]
-        )
+        files = enumerated(["audit.json", f"the page {page_of(name)}", *texts["writes"]])
         for title, options in command.groups.items():
             group = one.add_argument_group(title)
             for option in options:
                 _add(group, option, files)
         group = one.add_argument_group("about the command")
         _add(group, CONFIG, "")
-        group.add_argument(
-            "--debug", action="store_true", help="show the traceback of errors"
-        )
-        group.add_argument(
-            "-h", "--help", action="help", help="show this help and exit"
-        )
+        group.add_argument("--debug", action="store_true", help="show the traceback of errors")
+        group.add_argument("-h", "--help", action="help", help="show this help and exit")
         one.set_defaults(command=command, parser=one, config=None)
     help_ = "Print a table of 2,000 invented people as CSV, to try the audits on."
-    example = names.add_parser(
-        EXAMPLE, help=help_, description=help_, allow_abbrev=False
-    )
+    example = names.add_parser(EXAMPLE, help=help_, description=help_, allow_abbrev=False)
     example.set_defaults(command=None, parser=example)
     return root
 
 
 def _usage(name: str, command: Command, width: int) -> str:
     """Return the usage with what the audit needs, from flags or the file of ``--config``."""
-    needed = [
-        f"{one.flag} {one.placeholder}"
-        for one in command.options.values()
-        if one.required
-    ]
+    needed = [f"{one.flag} {one.placeholder}" for one in command.options.values() if one.required]
     head = f"fairness-audits {name} "
     # An option and its value stay on one line.
     words = [one.replace(" ", "\0") for one in (*needed, "[options]")]
@@ -184,11 +161,7 @@ def _usage(name: str, command: Command, width: int) -> str:
 def _add(parser: Any, option: Option, files: str) -> None:
     """Add a flag. Flags have no defaults here, so that values of a YAML file are not overridden."""
     text = option.doc.replace("{files}", files).replace("%", "%%")
-    if (
-        option.default not in (REQUIRED, None, ())
-        and option.default is not False
-        and "default" not in text
-    ):
+    if option.default not in (REQUIRED, None, ()) and option.default is not False and "default" not in text:
         text += f" (default: {option.default})"
     how: dict[str, Any] = {"default": SUPPRESS, "help": text, "action": "store_true"}
     if option.hint is not bool:
@@ -211,21 +184,11 @@ def values_of(arguments: Namespace) -> dict[str, Any]:
     Raises InvalidInput for a wrong value, and exits if a required option is missing.
     """
     known = arguments.command.options
-    values = (
-        {}
-        if arguments.config is None
-        else read_options(arguments.config, known, arguments.audit)
-    )
+    values = {} if arguments.config is None else read_options(arguments.config, known, arguments.audit)
     values |= {name: value for name, value in vars(arguments).items() if name in known}
-    if needed := [
-        one.flag for one in known.values() if one.required and one.name not in values
-    ]:
-        arguments.parser.error(
-            f"the following arguments are required: {', '.join(needed)}"
-        )
-    return {
-        name: one.checked(values.get(name, one.default)) for name, one in known.items()
-    }
+    if needed := [one.flag for one in known.values() if one.required and one.name not in values]:
+        arguments.parser.error(f"the following arguments are required: {', '.join(needed)}")
+    return {name: one.checked(values.get(name, one.default)) for name, one in known.items()}
 
 
 def _run(arguments: Namespace) -> int:
@@ -258,9 +221,7 @@ def _run(arguments: Namespace) -> int:
     return STATUS[found.outcome] if values.get("gate") else 0
 
 
-def _check_kept(
-    by: str, path: Path, folder: bool, arguments: Namespace, values: Mapping[str, Any]
-) -> None:
+def _check_kept(by: str, path: Path, folder: bool, arguments: Namespace, values: Mapping[str, Any]) -> None:
     """Raise InvalidInput if an output would replace what the audit reads, other than its own audit.yaml."""
     files = ("audit.json", page_of(arguments.audit), *arguments.command.texts["writes"])
     state = None if by == "state" else values.get("state")
@@ -268,15 +229,11 @@ def _check_kept(
         *_read(arguments.command.options, values),
         *filter(None, [arguments.config, state]),
     ):
-        replaced = own.resolve() == path.resolve() or (
-            path.exists() and own.exists() and own.samefile(path)
-        )
+        replaced = own.resolve() == path.resolve() or (path.exists() and own.exists() and own.samefile(path))
         if folder and own.resolve().parent == path.resolve():
             replaced |= own.name in files
             replaced |= (
-                own.name == OPTIONS_FILE
-                and own.exists()
-                and not own.read_text(encoding="utf-8").startswith(HEAD)
+                own.name == OPTIONS_FILE and own.exists() and not own.read_text(encoding="utf-8").startswith(HEAD)
             )
         if replaced:
             problem = f"{by}={path} would replace {own}, which the audit reads"
@@ -295,27 +252,17 @@ def _read(options: Mapping[str, Option], values: Mapping[str, Any]) -> Iterator[
     for one in options.values():
         value = values[one.name]
         given = one.name not in WRITTEN and INPUTS & set((one.metavar or "").split("|"))
-        for text in (
-            () if not given else value if isinstance(value, tuple | list) else (value,)
-        ):
+        for text in () if not given else value if isinstance(value, tuple | list) else (value,):
             # A text may be no possible name of a file.
             with suppress(OSError, ValueError):
                 names = (str(text), str(text).rpartition(":")[0], *expanded(str(text)))
-                yield from (
-                    Path(name) for name in names if name and Path(name).exists()
-                )
+                yield from (Path(name) for name in names if name and Path(name).exists())
 
 
 def _unrecognized(words: Sequence[str], options: Mapping[str, Option]) -> str:
     """Return the error message for unknown arguments: similar options, and the required options."""
-    names = [
-        word[2:].partition("=")[0].replace("-", "_")
-        for word in words
-        if word.startswith("--")
-    ]
-    hints = "".join(
-        similar(name, options, lambda one: options[one].flag) for name in names
-    )
+    names = [word[2:].partition("=")[0].replace("-", "_") for word in words if word.startswith("--")]
+    hints = "".join(similar(name, options, lambda one: options[one].flag) for name in names)
     needed = listed([one.flag for one in options.values() if one.required])
     needs = f". The audit needs {needed}; --help lists all" if needed else ""
     return f"unrecognized arguments: {' '.join(words)}{hints}{needs}"

@@ -20,7 +20,7 @@ import numpy as np
 
 from fairness_audits.arguments import TAKES
 from fairness_audits.errors import InvalidInput
-from fairness_audits.messages import listed, nearest, not_installed, reason
+from fairness_audits.messages import listed, missing_package, nearest, not_installed, reason
 from fairness_audits.values import Array
 
 if TYPE_CHECKING:
@@ -203,6 +203,8 @@ class Loader:
         except InvalidInput:
             raise
         except Exception as error:
+            if isinstance(error, ModuleNotFoundError) and missing_package(error) != str(error):
+                raise  # the message says how to install what is missing
             problem = f"{path} {self.wrong} ({reason(error)})"
             raise InvalidInput(problem, source=path, option="model", remedy=self.remedy) from error
 

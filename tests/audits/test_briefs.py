@@ -20,15 +20,15 @@ Y = np.arange(N) // 4 % 2
 FAIR, UNFAIR = np.arange(N) // 8 % 2, np.where(PEOPLE["sex"] == "f", 0, 1)
 RATE = {"group": PEOPLE["sex"], "metric": "selection_rate"}
 CASES: dict[str, tuple[Callable[[], Result], list[str]]] = {
-    "equality, rejected": (lambda: fa.permutation_test(prediction=UNFAIR, **RATE), ["1,600 rows", "0 (f)", "5 %"]),
+    "equality, rejected": (lambda: fa.permutation_test(prediction=UNFAIR, **RATE), ["1,600 rows", "0.0 % (f)", "5 %"]),
     "equality, not rejected": (lambda: fa.permutation_test(prediction=FAIR, **RATE), ["no proof that the groups are"]),
     "a margin, shown": (
         lambda: fa.permutation_test(prediction=FAIR, margin=0.1, **RATE),
-        ["at most 0.1 between groups", "is shown."],
+        ["at most 0.1 between groups", "to be within the margin."],
     ),
-    "a ratio, refuted": (
+    "a ratio, too low": (
         lambda: fa.permutation_test(prediction=UNFAIR, ratio=True, **RATE),
-        ["at least 0.8", "is refuted."],
+        ["at least 0.8", "A ratio below 0.8 is shown."],
     ),
     "versions": (
         lambda: fa.compare(first=FAIR, second=UNFAIR, **RATE, draws=199),

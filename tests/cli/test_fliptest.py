@@ -88,7 +88,7 @@ def test_where_nobody_flips_no_noise_floor_is_needed_to_say_so() -> None:
     made = written(*ONE, "--standardize", "none", "no--label")
     assert made["results"][0]["flipsets"]["positive"]["size"] == made["results"][0]["flipsets"]["negative"]["size"] == 0
     assert (made["verdict"]["outcome"], made["verdict"]["beyond_noise"]) == ("not rejected", False)
-    assert "<strong>Nobody flips.</strong>" in Path("out/fliptest.html").read_text()
+    assert "<strong>No difference is shown.</strong>" in Path("out/fliptest.html").read_text()
 
 
 def test_the_accuracy_is_that_of_the_decisions_about_both_groups() -> None:

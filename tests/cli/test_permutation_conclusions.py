@@ -64,7 +64,7 @@ def test_every_line_has_the_rows_and_events_that_its_metric_rests_on() -> None:
     made = documented("permutation", "--predictions", "few.csv", *ASKED, "--margin", "0.1")
     (entry,) = made.facts["results"]
     assert [(group["n"], group["events"]) for group in entry["groups"]] == [(6, 0), (5, 2)]
-    assert "(2 of 5)" in made.summary()
+    assert "(2 of 5)" in " ".join(made.summary().split())
     assert made.to_frame()[["n_a", "events_a", "n_b", "events_b"]].to_numpy().tolist() == [[6, 0, 5, 2]]
 
 
@@ -91,7 +91,7 @@ def test_a_call_has_the_bounds_of_the_command() -> None:
     assert (found["comparison"], found["low"], found["high"]) == ("ratio", 0.8, 1.25)
     assert "90 %" in result.summary()
     result.save("out")
-    assert "not shown" in Path("out/permutation.html").read_text()
+    assert "neither show nor rule out a ratio below 0.8" in Path("out/permutation.html").read_text()
     assert json.loads(Path("out/audit.json").read_text())["verdict"]["not_shown"] == 1
 
 
@@ -121,7 +121,7 @@ def test_a_bound_that_is_not_shown_does_not_hide_that_equality_is_rejected(
     frame = pd.read_csv(f"{rows}.csv")
     found = fa.permutation_test(frame["y"], prediction=frame["d"], group=frame["g"], metric="tpr", **options)
     assert found.facts["results"][0]["bounds"]["outcome"] == "not shown"
-    assert (f"{equality} is ruled out in 1 of 1 test" in found.verdict.sentence) == ruled_out
+    assert (f"{equality} is ruled out (p" in found.verdict.sentence) == ruled_out
 
 
 @pytest.mark.parametrize(

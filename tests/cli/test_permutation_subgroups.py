@@ -123,7 +123,7 @@ def test_the_worst_leads_the_verdict_the_table_and_the_introduction_before_the_b
     table = found.to_frame()
     assert table["subgroup"][0] == "job c"
     assert table["rejected"].is_monotonic_decreasing
-    assert "Worst first: job c: " in found.verdict.sentence
+    assert "Worst first: job c, " in found.verdict.sentence
     assert found.brief is not None
     assert found.brief.found.startswith("Worst first: job c: ")
     assert "sex f, job a" not in found.verdict.sentence + found.brief.found

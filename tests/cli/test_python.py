@@ -120,7 +120,7 @@ def test_an_array_that_is_no_images_is_refused(images: np.ndarray, row: int | No
 def test_a_result_can_be_seen_saved_and_asked(ledger: Path) -> None:
     rows = pd.read_parquet("preds.parquet")
     result = fa.permutation_test(rows["y"], prediction=rows["d"], group=rows["sex"], metric="tpr")
-    assert repr(result) == f"<Permutation audit of the predictions: {result.outcome}>"
+    assert repr(result) == f"<Permutation audit of the predictions: {result.verdict.headline.lower()}>"
     assert result.summary().startswith("Permutation audit of the predictions\n")
     assert result._repr_html_().startswith("<iframe srcdoc=")
     assert result.figure().axes

@@ -104,14 +104,10 @@ def watch(
     from fairness_audits.inputs.columns import Columns
 
     given = Given(watch, locals())
-    found = Columns(
-        {"y": y, "score": score, "prediction": prediction}, several={"group": group}
-    )
+    found = Columns({"y": y, "score": score, "prediction": prediction}, several={"group": group})
     groups, derived = found.groups(cross)
     frame = found.frame()
-    named = found.name_in(
-        given, predictions=None if frame.columns.empty else UNNAMED
-    ).but(group=groups)
+    named = found.name_in(given, predictions=None if frame.columns.empty else UNNAMED).but(group=groups)
     if frame.columns.empty:
         return audited(named)
     with found.opened(derived) as table:

@@ -54,6 +54,13 @@ def _effects_on_margin(hidden: Array, network: SensrNetwork, along: Array) -> No
 
 
 @compiled
+def _copy(values: Array, out: Array) -> None:
+    """out = values, as vector code: Numba compiles ``out[:] = values`` to scalar code."""
+    for i in range(out.shape[0]):
+        out[i] = values[i]
+
+
+@compiled
 def subspace_attack(start: Array, sign: Array, network: SensrNetwork, attack: Attack, a: Array) -> tuple[float, float]:
     """Adam's ascent on the loss over the weights a (K, LANES) of the directions, from 0; the loss before and after."""
     number = start.dtype.type
@@ -62,7 +69,7 @@ def subspace_attack(start: Array, sign: Array, network: SensrNetwork, attack: At
     hidden, along, margin, slope = np.empty_like(start), np.empty_like(a), np.empty_like(sign), np.empty_like(sign)
     first, second = np.zeros_like(a), np.zeros_like(a)
     a[:] = number(0)
-    hidden[:] = start
+    _copy(start, hidden)
     margins(hidden, network, margin)
     before = total_loss(margin, sign)
     for t in range(attack.subspace_rates.shape[0]):
@@ -75,7 +82,7 @@ def subspace_attack(start: Array, sign: Array, network: SensrNetwork, attack: At
                 first[k + i] = b1 * first[k + i] + c1 * gradient
                 second[k + i] = second_moment(second[k + i], gradient, b2, c2, tiniest)
                 a[k + i] += rate * first[k + i] / (math.sqrt(second[k + i]) + epsilon)
-        hidden[:] = start
+        _copy(start, hidden)
         shift(hidden, network.effects, a)
         margins(hidden, network, margin)
     return before, total_loss(margin, sign)
