@@ -233,8 +233,9 @@ def test_a_curve_has_the_interval_of_its_share_at_each_budget() -> None:
 
 def of_notebooks(theirs: Sequence[float], ours: Mapping[str, Sequence[float]]) -> pd.DataFrame:
     """The rank and the sign agreement of our networks on classes named a, b, ... with the printed means."""
-    settings = [f"block=networks; level={level}; statistic=sigma" for level, _ in zip("abcd", theirs, strict=True)]
-    printed = pd.DataFrame({"artefact": comparison.NOTEBOOKS, "setting": settings, "value": theirs})
+    settings = [f"dataset=cifar10; level={level}; statistic=sigma" for level, _ in zip("abcd", theirs, strict=True)]
+    settings += [one.replace("cifar10", "cifar100_super") for one in settings]
+    printed = pd.DataFrame({"artefact": comparison.NOTEBOOKS, "setting": settings, "value": [*theirs, 9, 8, 7, 6]})
     place = {"block": study.NETWORKS, "dataset": w.CIFAR10, "statistic": "sigma", "attack": w.SMOOTHING}
     place |= {"denominator": w.CORRECT, "partition": "class", "origin": "official"}
     rows = [
@@ -252,6 +253,23 @@ def test_a_network_is_held_against_the_mean_of_the_authors_networks_by_rank_and_
     found = of_notebooks((-0.4, -0.3, 0.0, 0.7), ours)
     assert found["rank_with_notebooks"].to_dict() == pytest.approx({"alike": 1, "opposed": -1})
     assert found["sign_with_notebooks"].to_dict() == pytest.approx({"alike": 3 / 4, "opposed": 1 / 4})
+
+
+def test_networks_in_the_notebooks_have_sigma_by_smoothing_and_every_network_its_first_accuracy() -> None:
+    """AlexNet is in the notebooks for Adience only, and no network for the digits."""
+    made = {
+        (dataset, network): audit((1, 50), attack=w.SMOOTHING, dataset=dataset, network=network)
+        for dataset in (w.ADIENCE, w.SUPER, w.DIGITS)
+        for network in ("alexnet", "vgg19")
+    }
+    found = pd.DataFrame(facts._sigmas_of_notebooks(list(made.values())))
+    assert {*zip(found["dataset"], found["method"], strict=True)} == {
+        (w.ADIENCE, "alexnet"), (w.ADIENCE, "vgg19"), (w.SUPER, "vgg19"),
+    }  # fmt: skip
+    assert found.groupby(["dataset", "method"])["value"].apply(list).tolist() == [[1.5, 0.5]] * 3
+    one = replace(made[w.SUPER, "vgg19"], accuracy=0.6, images=100, curve={1: 0.2, 50: 0.6})
+    accuracies = {row["statistic"]: row["value"] for row in facts._by_network(None, [one])}  # type: ignore[arg-type]
+    assert accuracies == {"accuracy": 0.6, "accuracy_first": 0.2}
 
 
 def test_a_partition_into_two_is_one_comparison(inputs: Inputs) -> None:
