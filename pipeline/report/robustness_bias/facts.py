@@ -231,15 +231,21 @@ def _heterogeneity(faces: Sequence[Audited]) -> Iterator[Fact]:
 
 
 def _differences(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
-    """Yield sigma by the exact distance minus sigma by each estimate: a row per group, and the variance."""
+    """Yield sigma by the exact distance minus sigma by each estimate: a row per group, and the variance.
+
+    The denominator ``mixed`` also has the share of equal signs, see :data:`sign_agreement.MIXED`.
+    """
     linear = [one for one in sign_agreement.COMPARISONS if one.block == LINEAR]
-    for comparison, denominator in product(linear, w.DENOMINATORS):
+    for comparison, denominator in product(linear, (*w.DENOMINATORS, sign_agreement.MIXED)):
         gaps = sign_agreement.differences(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
         place = {**_place(having(found, LINEAR), LINEAR), "denominator": denominator, "attack": comparison.other[0]}
         yield from _each(place, "sigma_difference", gaps)
         if len(gaps) > 1:
             variance = Estimate(float(gaps.var(ddof=1)), n=len(gaps))
             yield from _share(place, "sigma_difference_variance", variance)
+        if denominator == sign_agreement.MIXED:
+            counted = sign_agreement.counted(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
+            yield from _share(place, f"agree_{w.EXACT}_{comparison.other[0]}", counted)
 
 
 def _attack_less_certificate(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:

@@ -334,6 +334,23 @@ def test_two_distances_that_are_one_agree_whatever_their_samples(
     assert not np.allclose(one, linear.sigmas(w.EXACT, denominator=denominator).to_numpy(float))
 
 
+def test_the_mixed_reading_takes_each_distance_at_its_own_denominator_and_leaves_out_no_small_group(
+    inputs: Inputs, linear: Audited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Equal distances then differ in sigma, because the groups differ in accuracy."""
+    same = with_arrays(linear, distance_deepfool=linear.result.arrays["distance_exact"])
+    asked = [inputs, [same], between(w.EXACT, w.DEEPFOOL), [w.DIGITS]]
+    exact, other = sign_agreement.pairs(*asked, sign_agreement.MIXED)
+    np.testing.assert_allclose(exact, sign_agreement.pairs(*asked, w.PAPER)[0])
+    np.testing.assert_allclose(other, sign_agreement.pairs(*asked, w.CORRECT)[1])
+    assert not np.allclose(exact, other)
+    monkeypatch.setattr(study, "TOO_FEW", 10**6)
+    again = with_arrays(same)
+    asked[1] = [again]
+    assert np.isnan(sign_agreement.pairs(*asked, w.PAPER)).all()
+    np.testing.assert_allclose(sign_agreement.pairs(*asked, sign_agreement.MIXED), [exact, other])
+
+
 @pytest.mark.parametrize("denominator", w.DENOMINATORS)
 def test_on_one_sample_without_failures_sigma_is_that_of_the_rows(
     inputs: Inputs, linear: Audited, denominator: str
