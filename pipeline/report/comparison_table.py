@@ -64,7 +64,9 @@ def beside(found: pd.DataFrame, artefact: str) -> dict[tuple[str, str], tuple[Es
 
 def read_off(found: pd.DataFrame, artefact: str) -> tuple[str, ...]:
     """Return a note with the numbers read off the published figure and ours, or no note if there are none."""
-    own = found[(found["artefact"] == artefact) & (found["kind"] != "constant") & (found["reading"] != AS_LIKELY)]
+    # A mean with its spread cannot be read off a figure.
+    read = ~found["kind"].isin(["constant", "mean"])
+    own = found[(found["artefact"] == artefact) & read & (found["reading"] != AS_LIKELY)]
     told = [
         f"{one['row']}, {one['column']}: {printed(one, 'published')} (ours: {printed(one, 'ours')}, {one['verdict']})"
         for one in own.dropna(subset=["value", "ours"]).to_dict("records")

@@ -339,7 +339,7 @@ def test_the_mixed_reading_takes_each_distance_at_its_own_denominator_and_leaves
 ) -> None:
     """Equal distances then differ in sigma, because the groups differ in accuracy."""
     same = with_arrays(linear, distance_deepfool=linear.result.arrays["distance_exact"])
-    asked = [inputs, [same], between(w.EXACT, w.DEEPFOOL), [w.DIGITS]]
+    asked: list[Any] = [inputs, [same], between(w.EXACT, w.DEEPFOOL), [w.DIGITS]]
     exact, other = sign_agreement.pairs(*asked, sign_agreement.MIXED)
     np.testing.assert_allclose(exact, sign_agreement.pairs(*asked, w.PAPER)[0])
     np.testing.assert_allclose(other, sign_agreement.pairs(*asked, w.CORRECT)[1])
