@@ -272,6 +272,36 @@ def test_networks_in_the_notebooks_have_sigma_by_smoothing_and_every_network_its
     assert accuracies == {"accuracy": 0.6, "accuracy_first": 0.2}
 
 
+def test_many_groups_are_in_the_order_of_their_mean_sigma_at_the_last_epoch() -> None:
+    """Few groups keep the order of the data set, and groups without sigma are last."""
+    count = heat_maps.MOST + 1
+    groups = [("class", str(place)) for place in range(count)]
+    last = np.full((5, 2, count), np.nan)
+    last[0] = np.arange(count, 0, -1)
+    last[0, :, 3] = np.nan
+    made = [
+        heat_maps.Strip(f"DeepFool, {words}", "", ("a", "b"), groups, values)
+        for words, values in zip(heat_maps.MOMENTS.values(), (-last, last), strict=True)
+    ]
+    first, again = heat_maps.by_mean(made)
+    assert [level for _, level in again.groups] == [str(place) for place in range(count - 1, -1, -1) if place != 3] + [
+        "3"
+    ]
+    assert first.groups == again.groups
+    np.testing.assert_array_equal(first.values, -again.values)
+    few = [replace(strip, groups=groups[:5], values=strip.values[:, :, :5]) for strip in made]
+    assert heat_maps.by_mean(few) == few
+    assert heat_maps.by_mean([]) == []
+
+
+def test_a_figure_that_was_not_run_prints_the_authors_values() -> None:
+    setting = "block=networks; dataset={}; attack=smoothing; level=60+; statistic=sigma"
+    rows = [{"column": "sigma by smoothing", "value": 0.031, "setting": setting.format(d)} for d in ("adience", "x")]
+    found = pd.DataFrame([*rows, {"column": "accuracy", "value": 0.5, "setting": "dataset=adience"}])
+    assert heat_maps.of_the_authors(found, w.ADIENCE, [w.SMOOTHING]).endswith(": 60+ 0.03.")
+    assert heat_maps.of_the_authors(found, w.ADIENCE, [w.DEEPFOOL]) == ""
+
+
 def test_a_partition_into_two_is_one_comparison(inputs: Inputs) -> None:
     groups = [("age", "a"), ("age", "b"), ("age", "c"), ("gender", "m"), ("gender", "f")]
     assert sign_agreement.once(groups).tolist() == [True, True, True, False, True]
