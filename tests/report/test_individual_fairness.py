@@ -55,7 +55,7 @@ def test_figure_2_has_means_medians_and_the_released_models(inputs: Inputs, publ
 def test_figure_1_has_one_colour_scale_and_the_published_boundary(inputs: Inputs) -> None:
     figure = build("figure_1", inputs).figure
     panels = [mesh for axes in figure.axes for mesh in axes.collections if isinstance(mesh, QuadMesh)][:9]
-    assert all(mesh.get_array().size == 21 * 21 for mesh in panels)
+    assert len(panels) == 9
     assert len({(mesh.norm.vmin, mesh.norm.vmax) for mesh in panels}) == 1
     marked = [line.get_xdata() for axes in figure.axes for line in axes.lines if line.get_marker() == "D"]
     assert [sorted(x) for x in marked] == [[-1.8, 1.5]] * 3

@@ -369,16 +369,18 @@ def test_the_mixed_reading_takes_each_distance_at_its_own_denominator_and_leaves
 ) -> None:
     """Equal distances then differ in sigma, because the groups differ in accuracy."""
     same = with_arrays(linear, distance_deepfool=linear.result.arrays["distance_exact"])
-    asked: list[Any] = [inputs, [same], between(w.EXACT, w.DEEPFOOL), [w.DIGITS]]
-    exact, other = sign_agreement.pairs(*asked, sign_agreement.MIXED)
-    np.testing.assert_allclose(exact, sign_agreement.pairs(*asked, w.PAPER)[0])
-    np.testing.assert_allclose(other, sign_agreement.pairs(*asked, w.CORRECT)[1])
+
+    def sides(of: Audited, denominator: str) -> np.ndarray:
+        return sign_agreement.pairs(inputs, [of], between(w.EXACT, w.DEEPFOOL), [w.DIGITS], denominator)
+
+    exact, other = sides(same, sign_agreement.MIXED)
+    np.testing.assert_allclose(exact, sides(same, w.PAPER)[0])
+    np.testing.assert_allclose(other, sides(same, w.CORRECT)[1])
     assert not np.allclose(exact, other)
     monkeypatch.setattr(study, "TOO_FEW", 10**6)
     again = with_arrays(same)
-    asked[1] = [again]
-    assert np.isnan(sign_agreement.pairs(*asked, w.PAPER)).all()
-    np.testing.assert_allclose(sign_agreement.pairs(*asked, sign_agreement.MIXED), [exact, other])
+    assert np.isnan(sides(again, w.PAPER)).all()
+    np.testing.assert_allclose(sides(again, sign_agreement.MIXED), [exact, other])
 
 
 @pytest.mark.parametrize("denominator", w.DENOMINATORS)
