@@ -8,8 +8,10 @@ from pathlib import Path
 
 import yaml
 
+from fairness_audits.results.estimate import Estimate
 from pipeline.report.claims import OUTCOMES
-from pipeline.report.comparison import AS_STATED
+from pipeline.report.comparison import AS_STATED, LEVEL
+from pipeline.report.rules import RULES
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "data" / "reference"
@@ -85,11 +87,24 @@ def numbers(study: str) -> Iterator[str]:
             f"{plain(row['row'])}, {plain(row['column'])}" + f" *({row['reading']})*" * (row["reading"] != AS_STATED),
             spread(row["published"], row["published_std"]),
             spread(row["ours"], row["our_std"]),
-            row["verdict"],
+            f"{row['verdict']}{detectable(row)}",
         )
         for row in sorted(read("verdicts.csv", study), key=natural)
     ]
     yield table("| where | number | published | ours | verdict |\n|---|---|--:|--:|---|", lines)
+
+
+def detectable(row: dict[str, str]) -> str:
+    """Return the smallest difference that the check of a consistent number would have detected: " (detects ±12)"."""
+    if row["verdict"] != "consistent":
+        return ""
+    published, ours = (
+        Estimate(float(row[side]), float(row[f"{its}_std"] or 0), int(float(row[f"{its}_n"] or 0)))
+        for side, its in (("published", "published"), ("ours", "our"))
+    )
+    rule = RULES["proportion" if published.n else "run"]
+    found = rule.detectable(published, ours, 0, 1 - LEVEL)
+    return f" (detects ±{float(f'{found:.3g}'):g})"
 
 
 def named(artefact: str) -> str:

@@ -8,13 +8,7 @@ import shutil
 import sys
 import textwrap
 import traceback
-from argparse import (
-    SUPPRESS,
-    ArgumentParser,
-    ArgumentTypeError,
-    Namespace,
-    RawDescriptionHelpFormatter,
-)
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -43,13 +37,7 @@ INPUTS = {"FILE", "FOLDER", "MODEL"}
 OPTIONS_FILE = "audit.yaml"
 EXAMPLE = "example"
 """The command that prints the table of :func:`fairness_audits.example_data`."""
-WRITTEN = {
-    "output": True,
-    "json": False,
-    "junit": False,
-    "checkpoint": False,
-    "state": False,
-}
+WRITTEN = {"output": True, "json": False, "junit": False, "checkpoint": False, "state": False}
 """Options that name an output, including those of single audits; True for a folder."""
 EXAMPLES = "examples:\n{}"
 EXITS = (
@@ -85,26 +73,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Any other status would look like an outcome: 0 means that the audit passed.
         why = f"the model or a metric ended the audit with SystemExit({ended.code!r}): no result was written"
         return _failed(
-            arguments.debug,
-            f"error: {why}. Put code that runs a program under: if __name__ == '__main__'",
-            BAD_INPUT,
+            arguments.debug, f"error: {why}. Put code that runs a program under: if __name__ == '__main__'", BAD_INPUT
         )
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and (text := missing_package(error)) != str(error):
             return _failed(arguments.debug, f"error: {text}", BAD_INPUT)
         hint = "" if arguments.debug else " (--debug shows where)"
-        return _failed(
-            arguments.debug,
-            f"unexpected error: {type(error).__name__}: {error}{hint}",
-            UNEXPECTED,
-        )
+        return _failed(arguments.debug, f"unexpected error: {type(error).__name__}: {error}{hint}", UNEXPECTED)
 
 
 def parser() -> ArgumentParser:
     root = ArgumentParser(
-        prog="fairness-audits",
-        description="Audit your own model on your own data.",
-        allow_abbrev=False,
+        prog="fairness-audits", description="Audit your own model on your own data.", allow_abbrev=False
     )
     root.add_argument("--version", action="version", version=__version__)
     names = root.add_subparsers(dest="audit", metavar="AUDIT", required=True, title="audits")
@@ -118,10 +98,7 @@ def parser() -> ArgumentParser:
                 textwrap.fill(part, width) for part in (texts["summary"], *texts["description"].split("\n\n"))
             ),
             epilog=EXAMPLES.format(textwrap.indent(texts["examples"], "  ") + "\n")
-            + textwrap.fill(
-                EXITS.format(gate=GATE if command.tests else "", page=f"See {texts['page']}."),
-                width,
-            ),
+            + textwrap.fill(EXITS.format(gate=GATE if command.tests else "", page=f"See {texts['page']}."), width),
             formatter_class=RawDescriptionHelpFormatter,
             allow_abbrev=False,
             usage=_usage(name, command, width),
@@ -149,12 +126,7 @@ def _usage(name: str, command: Command, width: int) -> str:
     head = f"fairness-audits {name} "
     # An option and its value stay on one line.
     words = [one.replace(" ", "\0") for one in (*needed, "[options]")]
-    text = textwrap.fill(
-        " ".join(words),
-        width,
-        initial_indent=head,
-        subsequent_indent=" " * len(f"usage: {head}"),
-    )
+    text = textwrap.fill(" ".join(words), width, initial_indent=head, subsequent_indent=" " * len(f"usage: {head}"))
     return text.replace("\0", " ").replace("%", "%%")
 
 
@@ -225,10 +197,7 @@ def _check_kept(by: str, path: Path, folder: bool, arguments: Namespace, values:
     """Raise InvalidInput if an output would replace what the audit reads, other than its own audit.yaml."""
     files = ("audit.json", page_of(arguments.audit), *arguments.command.texts["writes"])
     state = None if by == "state" else values.get("state")
-    for own in (
-        *_read(arguments.command.options, values),
-        *filter(None, [arguments.config, state]),
-    ):
+    for own in (*_read(arguments.command.options, values), *filter(None, [arguments.config, state])):
         replaced = own.resolve() == path.resolve() or (path.exists() and own.exists() and own.samefile(path))
         if folder and own.resolve().parent == path.resolve():
             replaced |= own.name in files
@@ -237,12 +206,7 @@ def _check_kept(by: str, path: Path, folder: bool, arguments: Namespace, values:
             )
         if replaced:
             problem = f"{by}={path} would replace {own}, which the audit reads"
-            raise InvalidInput(
-                problem,
-                source=path,
-                option=by,
-                remedy="Name another place for the output",
-            )
+            raise InvalidInput(problem, source=path, option=by, remedy="Name another place for the output")
 
 
 def _read(options: Mapping[str, Option], values: Mapping[str, Any]) -> Iterator[Path]:

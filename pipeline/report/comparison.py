@@ -54,9 +54,12 @@ ACROSS, ACROSS_NETWORKS = "across", "networks"
 """Optional column, and its value, for numbers that are compared under any settings of our networks."""
 AS_STATED, AS_ASSUMED, AS_LIKELY = "stated setting", "assumed setting", "likely setting"
 """Readings of a published number: the stated setting, our assumption if none is stated, or a likelier setting."""
-NUMBERS = ("ours", "our_std", "difference", "low", "high", "p", "power")
+NUMBERS = ("ours", "our_std", "difference", "low", "high", "p", "power", "detectable")
 FOUND = ("reading", "likelier", "used_setting", *NUMBERS, "our_n", "equal", "equivalent", "rule", "why")
 """Columns that a comparison adds to a published number. Some are fields of :class:`rules.Outcome`."""
+REPRODUCED, MISSING = "reproduced", "published value missing"
+NOT_RUN, NOT_COMPARED = "not run: ", "not compared: "
+"""The statuses of a published number. A reason follows the last two."""
 ALL_DATA = "all"
 """Data set of a number that covers all data sets of the paper."""
 
@@ -92,8 +95,8 @@ def compare(published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequenc
     the number. ``measured`` holds the tidy rows of the audits and the rows derived from them. The result has the
     columns of ``published``, ``reading`` (``stated setting``, ``assumed setting`` if the paper does not state it, or
     ``likely setting``), ``likelier`` (whether a line ``likely setting`` follows), ``ours``, ``our_std``, ``our_n``,
-    ``difference`` (ours minus published) with ``low`` and ``high``, ``p``, ``p_holm``, ``power``, ``rule``, ``verdict``
-    and ``why``. Raises InvalidInput if the list has missing columns, missing numbers or unknown
+    ``difference`` (ours minus published) with ``low`` and ``high``, ``p``, ``p_holm``, ``power``, ``detectable``,
+    ``rule``, ``verdict`` and ``why``. Raises InvalidInput if the list has missing columns, missing numbers or unknown
     words.
     """
     check_published(published)
@@ -131,15 +134,15 @@ def check_published(published: pd.DataFrame) -> None:
         if kind not in RULES:
             problem = f"{where}: kind {kind!r} is not one of {list(RULES)}"
             raise InvalidInput(problem, column="kind", row=row)
-        if status not in ("reproduced", "published value missing") and not status.startswith("not run: "):
-            remedy = "Write 'reproduced', 'not run: <reason>' or 'published value missing'"
+        if status not in (REPRODUCED, MISSING) and not status.startswith((NOT_RUN, NOT_COMPARED)):
+            remedy = "Write 'reproduced', 'not run: <reason>', 'not compared: <reason>' or 'published value missing'"
             raise InvalidInput(f"{where}: status {status!r} is not known", column="status", row=row, remedy=remedy)
         absent = [name for name in RULES[kind].needs if pd.isna(entry[name])]
-        if status == "reproduced" and absent:
+        if status == REPRODUCED and absent:
             problem = f"{where}: a {kind} cannot be compared without {' and '.join(absent)}"
-            remedy = "Fill them in, or say in the column status why it is not run"
+            remedy = "Fill them in, or say in the column status why it is not compared"
             raise InvalidInput(problem, column=absent[0], row=row, remedy=remedy)
-        if status == "reproduced" and kind in ("mean", "variance") and entry["n"] < 2:
+        if status == REPRODUCED and kind in ("mean", "variance") and entry["n"] < 2:
             raise InvalidInput(f"{where}: a {kind} has no spread with n below 2", column="n", row=row)
 
 
@@ -154,15 +157,15 @@ class _Sides:
 
 def _line(entry: Mapping[str, Any], setting: Any, reading: str, sides: _Sides) -> dict[str, Any]:
     ours, why, found = Estimate(math.nan), "", Outcome()
-    reproduced = entry["status"] == "reproduced"
-    # If the published number is missing, ours is still shown, without a comparison.
-    if reproduced or (entry["status"] == "published value missing" and isinstance(setting, str)):
+    status = entry["status"]
+    # A number without a comparison still shows ours.
+    if status == REPRODUCED or (not status.startswith(NOT_RUN) and isinstance(setting, str)):
         ours, why, found = _outcome(entry, parse_setting(setting), sides)
-    if not reproduced:
-        why, found = "", Outcome()
+    if status != REPRODUCED:
+        why, found = status.removeprefix(NOT_COMPARED) * status.startswith(NOT_COMPARED), Outcome()
     elif reading == AS_ASSUMED:
         why = "; ".join(filter(None, (f"the paper does not state {entry[UNSTATED]}", why)))
-        found = replace(found, p=math.nan, power=math.nan)
+        found = replace(found, p=math.nan, power=math.nan, detectable=math.nan)
     return {
         **entry,
         "reading": reading,
@@ -236,17 +239,17 @@ def _status(entry: Mapping[str, Any], missing: Collection[str]) -> str:
     # Configured values need no data, and numbers across data sets use the data sets that are available.
     if entry.get(ACROSS) == ACROSS_NETWORKS and "dataset" not in setting:
         return status
-    if status != "reproduced" or not setting or "." in str(setting.get("statistic", "")):
+    if status != REPRODUCED or not setting or "." in str(setting.get("statistic", "")):
         return status
     dataset = str(setting.get("dataset", ALL_DATA))
     absent = w.datasets_in(missing) if dataset == ALL_DATA else sorted({dataset} & set(missing))
-    return f"not run: the data of {', '.join(map(w.dataset_label, absent))} are missing" if absent else status
+    return f"{NOT_RUN}the data of {', '.join(map(w.dataset_label, absent))} are missing" if absent else status
 
 
 def _verdict(line: Mapping[str, Any]) -> str:
-    if line["status"] == "published value missing":
+    if line["status"] == MISSING:
         return "published value missing"
-    if line["status"] != "reproduced":
+    if line["status"].startswith(NOT_RUN):
         return "not run"
     if line["why"]:
         return "not comparable"

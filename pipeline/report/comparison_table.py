@@ -11,7 +11,7 @@ import pandas as pd
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.formats import DASH, interval, number, p_value, parameter, sentence, spread
 from fairness_audits.results.table import Column
-from pipeline.report.comparison import AS_ASSUMED, AS_LIKELY, GIVEN, LEVEL, PASSED, VERDICTS, differs_before
+from pipeline.report.comparison import AS_ASSUMED, AS_LIKELY, GIVEN, LEVEL, NOT_RUN, PASSED, VERDICTS, differs_before
 from pipeline.report.rules import ENOUGH_POWER, MEAN_MARGIN, RUN_SHIFT, SHARE_MARGIN, SHARE_SHIFT
 from pipeline.report.selection import parse_setting
 from pipeline.report.stamp import Stamp
@@ -36,7 +36,8 @@ RULES = (
     f"least {ENOUGH_POWER:g}. No difference shown: none of these; this does not prove agreement. "
     "Power: for means, the probability that equal means agree; for shares, that the check detects a rate "
     f"that is {SHARE_SHIFT:g} away; for single numbers, that it detects a number {RUN_SHIFT:g} of our standard "
-    "deviations away. Difference: ours minus published, "
+    "deviations away. Detectable: the smallest difference that a predictive check detects with power "
+    f"{ENOUGH_POWER:g}. Difference: ours minus published, "
     f"with an unadjusted {100 * (1 - LEVEL):g} % interval (means: Welch; single numbers: prediction "
     "interval; shares: Newcombe). "
     "Constants agree if they are equal after rounding, readings from a figure if they are within the reading error."
@@ -63,7 +64,9 @@ def beside(found: pd.DataFrame, artefact: str) -> dict[tuple[str, str], tuple[Es
 
 def read_off(found: pd.DataFrame, artefact: str) -> tuple[str, ...]:
     """Return a note with the numbers read off the published figure and ours, or no note if there are none."""
-    own = found[(found["artefact"] == artefact) & (found["kind"] != "constant") & (found["reading"] != AS_LIKELY)]
+    # A mean with its spread cannot be read off a figure.
+    read = ~found["kind"].isin(["constant", "mean"])
+    own = found[(found["artefact"] == artefact) & read & (found["reading"] != AS_LIKELY)]
     told = [
         f"{one['row']}, {one['column']}: {printed(one, 'published')} (ours: {printed(one, 'ours')}, {one['verdict']})"
         for one in own.dropna(subset=["value", "ours"]).to_dict("records")
@@ -108,6 +111,7 @@ def as_table(compared: pd.DataFrame, stamp: Stamp, notes: Sequence[str] = ()) ->
             Column("p", cell=told("p")),
             Column("adjusted p", cell=told("p_holm")),
             Column("power", cell=told("power", lambda power: number(power, 2) if np.isfinite(power) else "")),
+            Column("detectable", cell=_detectable),
             Column("verdict", "text", cell=kept("verdict")),
             Column("notes", "text", cell=_why),
             Column("rule", printed=False, cell=lambda line: line["rule"] if line["verdict"] in GIVEN else ""),
@@ -139,10 +143,17 @@ def _difference(line: Line) -> Estimate:
     return replace(found, text=text)
 
 
+def _detectable(line: Line) -> Estimate:
+    """Format the smallest difference that a check which does not reject would have detected: ``\u00b1145``."""
+    shown = line["verdict"] in PASSED and np.isfinite(line["detectable"])
+    decimals = decimals_of(line) if line["kind"] == "run" else 2
+    return Estimate(line["detectable"], text=f"\u00b1{number(line['detectable'], decimals)}" if shown else "")
+
+
 def _why(line: Line) -> str:
     """Return why there is no verdict, the likelier setting of ours, and the note on the number."""
     likely = line["reading"] == AS_LIKELY
-    reason = line["status"].removeprefix("not run: ") if line["verdict"] == "not run" else line["why"]
+    reason = line["status"].removeprefix(NOT_RUN) if line["verdict"] == "not run" else line["why"]
     fits = line["likelier"] and line["verdict"] in PASSED
     parts = (
         f"{sentence(reason)}." if reason else "",

@@ -29,7 +29,9 @@ without a spread has no margin, because one more draw cannot be shown to be equa
 Each comparison has a power. For means it is the probability that truly equal means are shown to agree. For a predictive
 check it is the probability that the check rejects a published number from a shifted distribution. The shift is
 ``SHARE_SHIFT`` towards the farther end for a rate and ``RUN_SHIFT`` of our standard deviations for a run. If the check
-does not reject and has power ``ENOUGH_POWER``, the published number is consistent with ours.
+does not reject and has power ``ENOUGH_POWER``, the published number is consistent with ours. Because the shift of a run
+is in our standard deviations, its power depends on our number of repetitions only. A predictive check therefore also
+has a *detectable* difference, in the units of the number: the smallest shift at which its power is ``ENOUGH_POWER``.
 """
 
 import math
@@ -37,6 +39,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.stats import betabinom, binom, nct, ttest_ind_from_stats
 from scipy.stats import f as fisher
 from scipy.stats import t as student
@@ -67,6 +70,8 @@ class Outcome:
     equivalent: bool = False
     """True if TOST shows equivalence."""
     power: float = math.nan
+    detectable: float = math.nan
+    """Smallest difference that a predictive check detects with power ``ENOUGH_POWER``."""
 
 
 def means(published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:
@@ -131,18 +136,41 @@ def power_of_means(published: Estimate, ours: Estimate, rounding: float, level: 
     return max(0.0, 2 * float(student.cdf(room, freedom)) - 1)
 
 
-def power_of_shares(published: Estimate, ours: Estimate, rounding: float, level: float) -> float:
-    """Return the probability that the check rejects a count at a rate ``SHARE_SHIFT`` from ours, to the farther end."""
-    rate = ours.value - math.copysign(SHARE_SHIFT, ours.value - 0.5)
+def power_of_shares(
+    published: Estimate, ours: Estimate, rounding: float, level: float, shift: float = SHARE_SHIFT
+) -> float:
+    """Return the probability that the check rejects a count at a rate ``shift`` from ours, to the farther end."""
+    rate = ours.value - math.copysign(shift, ours.value - 0.5)
     chance = binom.pmf(np.arange(published.n + 1), published.n, rate)
     return float(chance[predictive(ours, published.n) <= 1 - level].sum())
 
 
-def power_of_run(published: Estimate, ours: Estimate, rounding: float, level: float) -> float:
-    """Return the probability that the check rejects a run with a mean ``RUN_SHIFT`` standard deviations from ours."""
-    freedom, shift = ours.n - 1, RUN_SHIFT / math.sqrt(1 + 1 / ours.n)
+def detectable_share(published: Estimate, ours: Estimate, rounding: float, level: float) -> float:
+    """Return the smallest shift of the rate towards the farther end at which the power is ``ENOUGH_POWER``."""
+
+    def lacking(shift: float) -> float:
+        return power_of_shares(published, ours, rounding, level, shift) - ENOUGH_POWER
+
+    farthest = max(ours.value, 1 - ours.value)
+    return float(brentq(lacking, 0, farthest)) if lacking(0) < 0 < lacking(farthest) else math.nan
+
+
+def power_of_run(published: Estimate, ours: Estimate, rounding: float, level: float, shift: float = RUN_SHIFT) -> float:
+    """Return the probability that the check rejects a run with a mean ``shift`` of our standard deviations away."""
+    freedom, moved = ours.n - 1, shift / math.sqrt(1 + 1 / ours.n)
     bound = float(student.ppf((1 + level) / 2, freedom))
-    return float(nct.sf(bound, freedom, shift) + nct.cdf(-bound, freedom, shift))
+    # The chance of a rejection on the other side is 0 for a large shift, where scipy has no value.
+    return float(nct.sf(bound, freedom, moved) + np.nan_to_num(nct.cdf(-bound, freedom, moved)))
+
+
+def detectable_run(published: Estimate, ours: Estimate, rounding: float, level: float) -> float:
+    """Return the smallest difference of a run at which the power is ``ENOUGH_POWER``."""
+
+    def lacking(shift: float) -> float:
+        return power_of_run(published, ours, rounding, level, shift) - ENOUGH_POWER
+
+    # With two repetitions the critical value of Student's t is 12.7.
+    return rounding + ours.std * float(brentq(lacking, 0, 100))
 
 
 def variances(published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:
@@ -181,15 +209,17 @@ class Rule:
     decides: Callable[[Estimate, Estimate, float], bool] = lambda published, ours, level: True
     """Whether some outcome would be rejected at this level. Otherwise a test that does not reject is uninformative."""
     power: Callable[[Estimate, Estimate, float, float], float] = lambda *sides: math.nan
+    detectable: Callable[[Estimate, Estimate, float, float], float] = lambda *sides: math.nan
     predictive: bool = False
 
     def compare(self, published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:
-        """Compute the test at level 1 - ``level``, TOST at the same level, and the power."""
+        """Compute the test at level 1 - ``level``, TOST at the same level, the power and the detectable difference."""
         found = self.test(published, ours, rounding, level)
         inner = self.test(published, ours, rounding, 2 * level - 1)
         margin = self.margin(published)
         equivalent = -margin <= inner.low and inner.high <= margin
-        return replace(found, equivalent=equivalent, power=self.power(published, ours, rounding, level))
+        sides = published, ours, rounding, level
+        return replace(found, equivalent=equivalent, power=self.power(*sides), detectable=self.detectable(*sides))
 
 
 RULES = {
@@ -198,11 +228,12 @@ RULES = {
         margin=lambda published: MEAN_MARGIN * published.std, power=power_of_means,
     ),
     "run": Rule(
-        "one more repetition", "mean", ("value", "rounding"), one_run, spread=True, power=power_of_run, predictive=True
+        "one more repetition", "mean", ("value", "rounding"), one_run, spread=True, power=power_of_run,
+        detectable=detectable_run, predictive=True,
     ),
     "proportion": Rule(
         "predictive check", "share", ("value", "n"), shares, margin=lambda published: SHARE_MARGIN,
-        decides=could_differ, power=power_of_shares, predictive=True,
+        decides=could_differ, power=power_of_shares, detectable=detectable_share, predictive=True,
     ),
     "variance": Rule("F test", "variance", ("value", "n", "rounding"), variances),
     "constant": Rule("equality", "value", ("value",), equality),

@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
@@ -15,7 +16,7 @@ from fairness_audits.results import typeset
 from fairness_audits.results.style import PAGE_WIDTH
 from pipeline.io import load_published
 from pipeline.jobs import Run
-from pipeline.report import artefacts
+from pipeline.report import artefacts, registry
 from pipeline.report.artefacts import Artefact
 from pipeline.report.inputs import Inputs
 from pipeline.report.table import StampedTable
@@ -148,7 +149,8 @@ def compared(inputs: Inputs) -> pd.DataFrame:
 
 def build(name: str, inputs: Inputs) -> Any:
     """Make one artefact of any study by its name, once of the same inputs."""
-    found = compared(inputs) if name == "comparison" else None
+    compares = "found" in inspect.signature(registry.find(inputs.study, name).make).parameters
+    found = compared(inputs) if compares else None
     return inputs.once(f"artefact {name}", lambda: artefacts.build(name, inputs, found))
 
 

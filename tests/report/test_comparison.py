@@ -145,6 +145,28 @@ def test_a_shift_of_a_run_is_seen_with_the_power_that_is_stated() -> None:
     assert np.mean([one.p <= 0.05 for one in found]) == pytest.approx(found[0].power, abs=0.04)
 
 
+@pytest.mark.parametrize("n", [2, 3, 10, 100])
+def test_a_detectable_difference_of_a_run_is_in_its_units_and_detected_with_power_four_fifths(n: int) -> None:
+    """Two numbers with the same power in standard deviations have different detectable differences."""
+    narrow, wide = (
+        RULES["run"].compare(Estimate(0.0), Estimate(0.0, std, n), 0.0, 0.95).detectable for std in (1.0, 50.0)
+    )
+    assert wide == pytest.approx(50 * narrow)
+    rng = np.random.default_rng(0)
+    draws, further = rng.standard_normal((4000, n)), rng.standard_normal(4000) + narrow
+    t = (further - draws.mean(axis=1)) / draws.std(axis=1, ddof=1) / math.sqrt(1 + 1 / n)
+    assert np.mean(2 * student.sf(abs(t), n - 1) <= 0.05) == pytest.approx(0.8, abs=0.02)
+
+
+@pytest.mark.parametrize(("ours", "published"), [(10, 10), (100, 10), (75, 151)])
+def test_a_detectable_difference_of_a_share_is_detected_with_power_four_fifths(ours: int, published: int) -> None:
+    found = RULES["proportion"].compare(Estimate(1.0, n=published), Estimate(1.0, n=ours), 0.0, 0.95)
+    rejected = predictive(Estimate(1.0, n=ours), published) <= 0.05
+    assert (rejected * binom.pmf(range(published + 1), published, 1 - found.detectable)).sum() == pytest.approx(0.8)
+    never = RULES["proportion"].compare(Estimate(0.5, n=2), Estimate(0.5, n=2), 0.0, 0.95)
+    assert math.isnan(never.detectable)
+
+
 @pytest.mark.parametrize("rule", [welch, one_more])
 @given(st.floats(-3, 3), st.floats(0.01, 5), st.floats(0.01, 5), st.integers(2, 20), st.floats(0, 1))
 def test_the_interval_holds_zero_exactly_where_no_difference_is_shown(
@@ -377,6 +399,26 @@ def test_what_was_not_run_or_is_lost_says_so() -> None:
     assert list(compared["verdict"]) == ["not run", "published value missing"]
     table = as_table(compared, Stamp("paper", ("official",)))
     assert table.cell("notes", "Table 1", "SenSR", "T_n") == "Costs a year."
+
+
+def test_a_number_that_cannot_be_compared_shows_ours_and_its_reason() -> None:
+    """A mean whose spread is unknown, and a definition without a number of ours."""
+    unknown = entry(std=None, status="not compared: without its spread")
+    defined = entry(row="Network", setting=None, status="not compared: part of the definition")
+    compared = compare(pd.DataFrame([unknown, defined]), measured([1.0, 1.2]), ())
+    assert list(compared["verdict"]) == ["not comparable"] * 2
+    assert list(compared["why"]) == ["without its spread", "part of the definition"]
+    assert compared["ours"].tolist() == pytest.approx([1.1, math.nan], nan_ok=True)
+    assert compared[["p", "p_holm"]].isna().all(axis=None)
+
+
+def test_a_consistent_number_shows_the_difference_that_would_have_been_detected() -> None:
+    published = pd.DataFrame([size(value=1000.0), size(value=1300.0, row="far")])
+    compared = compare(published, sizes([980.0 + 4 * k for k in range(11)]), ())
+    assert list(compared["verdict"]) == ["consistent", "differs"]
+    table = as_table(compared, Stamp("paper", ("official",)))
+    cells = [table.cell("detectable", "Text", row, "F+") for row in ("Hiring", "far")]
+    assert [getattr(cell, "text", None) for cell in cells] == [f"\u00b1{compared['detectable'][0]:.0f}", ""]
 
 
 def test_a_mean_has_the_decimals_of_the_published_one_and_one_run_no_spread() -> None:

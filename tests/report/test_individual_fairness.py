@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.collections import QuadMesh
 
 from fairness_audits.results import style
 from pipeline.report.individual_fairness import facts as q
@@ -31,6 +32,33 @@ def test_a_run_that_stops_early_shows_its_last_step_and_says_so() -> None:
     assert "50 for COMPAS (not stated in the paper" in note
     setting = q.T_N.setting("adult", "sensr", 50)
     assert table.cell("T_n", "SenSR").value == pytest.approx(short.values(**setting).mean())
+
+
+def test_a_share_of_rejections_keeps_its_second_decimal(inputs: Inputs) -> None:
+    assert q.REJECTED.column(inputs).decimals == 2, "92 of 100 splits is not 0.9"
+
+
+def test_figure_2_has_means_medians_and_the_released_models(inputs: Inputs, published: pd.DataFrame) -> None:
+    adult, compas = build("figure_2", inputs).figure.axes
+    crosses = {line.get_color(): line.get_xydata() for line in adult.lines if line.get_marker() == "x"}
+    listed = published[published["column"].str.contains("released models")]
+    drawn = np.sort(np.concatenate([xy[:, 1] for xy in crosses.values()]))
+    np.testing.assert_allclose(drawn, np.sort(listed["value"]))
+    assert len(crosses) == 4
+    assert not any(len(line.get_xdata()) for line in compas.lines if line.get_marker() == "x")
+    thin = [line for line in adult.lines if line.get_linewidth() == 0.7]
+    rows = inputs.select(block="audit", dataset="adult", method="project", statistic="T_n", metric_split="test")
+    medians = rows.groupby("steps")["value"].median()
+    assert any(np.allclose(line.get_ydata(), medians) for line in thin)
+
+
+def test_figure_1_has_one_colour_scale_and_the_published_boundary(inputs: Inputs) -> None:
+    figure = build("figure_1", inputs).figure
+    panels = [mesh for axes in figure.axes for mesh in axes.collections if isinstance(mesh, QuadMesh)][:9]
+    assert len(panels) == 9
+    assert len({(mesh.norm.vmin, mesh.norm.vmax) for mesh in panels}) == 1
+    marked = [line.get_xdata() for axes in figure.axes for line in axes.lines if line.get_marker() == "D"]
+    assert [sorted(x) for x in marked] == [[-1.8, 1.5]] * 3
 
 
 def test_methods_differ_in_colour_in_marker_and_in_line() -> None:

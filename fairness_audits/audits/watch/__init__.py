@@ -16,11 +16,7 @@ if TYPE_CHECKING:
     from fairness_audits.results.result import Result
 
 
-@audit(
-    one={"y": "label", "score": "score", "prediction": "prediction"},
-    several={"group": "group"},
-    python=("cross",),
-)
+@audit(one={"y": "label", "score": "score", "prediction": "prediction"}, several={"group": "group"}, python=("cross",))
 def watch(
     y: ArrayLike | None = None,
     score: ArrayLike | None = None,

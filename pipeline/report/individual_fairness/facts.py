@@ -22,7 +22,7 @@ STATED_STEPS = 500
 RELEASED_STEPS = 200
 """Number of attack steps of most audits in the authors' code."""
 ENTROPY, ZERO_ONE = "Entropy loss", "0-1 loss"
-DECIMALS = {"mean": 3, "share": 1, "average": 1, "total": 0}
+DECIMALS = {"mean": 3, "share": 2, "average": 1, "total": 0}
 BOUNDARY_SIDES = {"left": -1, "right": 1}
 
 

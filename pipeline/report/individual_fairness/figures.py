@@ -10,6 +10,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 from scipy.interpolate import interp1d
@@ -18,24 +19,28 @@ from fairness_audits.messages import enumerated
 from fairness_audits.results.formats import parameter
 from fairness_audits.results.style import INK, curve, finish, level, logarithmic, method_style, new_panels, step_band
 from pipeline.report import labels as w
+from pipeline.report.comparison import AS_STATED
 from pipeline.report.estimators import LEVEL, wilson_band
 from pipeline.report.individual_fairness import facts as q
 from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
-from pipeline.report.selection import select
+from pipeline.report.selection import Setting, parse_setting, select
 from pipeline.report.stamp import Picture
 
 BLUE_TO_RED = "RdBu_r"
 GROUPS = (("o", "majority"), ("^", "minority"))
 BAND = (10, 90)
 TICKS = (-4, -2, 0, 2, 4)
+CROSS: Any = {"linestyle": "none", "marker": "x", "markersize": 5, "markeredgewidth": 1.4, "zorder": 4}
+READ: Any = {"linestyle": "none", "marker": "D", "markersize": 4.5, "markerfacecolor": "white", "color": "black"}
+"""Markers of the authors' models in Figure 2, and of the values read off the published Figure 1."""
 STABILITY = 2.0
 """Bound of stability: the iteration x <- x - 2 lambda eta (x - x0) contracts if 2 lambda eta < 2, diverges above 2."""
 
 
 @artefact("The attack grows stronger with the number of steps. The paper takes 500 steps.")
-def figure_2(inputs: Inputs) -> Picture:
+def figure_2(inputs: Inputs, found: pd.DataFrame) -> Picture:
     datasets = inputs.names("dataset", block="audit")
     figure, panels = new_panels(2.7, 1, len(datasets))
     for dataset, axes in zip(datasets, panels.flat, strict=True):
@@ -47,8 +52,10 @@ def figure_2(inputs: Inputs) -> Picture:
             )
             steps, values = table.index.to_numpy(float), table.to_numpy(float)
             band = np.nanpercentile(values, BAND, axis=1)
-            every = max(1, len(steps) // 9)
-            curve(axes, steps, np.nanmean(values, axis=1), method_style(method), band, markevery=every)
+            every, style = max(1, len(steps) // 9), method_style(method)
+            curve(axes, steps, np.nanmean(values, axis=1), style, band, markevery=every)
+            axes.plot(steps, np.nanmedian(values, axis=1), color=style.color, linewidth=0.7)
+            axes.plot(*released(found, dataset, method), color=style.color, **CROSS)
         delta = configured(inputs, "audit", dataset, methods[0])["audit.delta"]
         level(axes, delta)
         axes.annotate(
@@ -56,15 +63,40 @@ def figure_2(inputs: Inputs) -> Picture:
             textcoords="offset points", fontsize=7, ha="right", va="bottom",
         )  # fmt: skip
         logarithmic(axes)
-    panels[0, 0].legend(loc="upper left")
+    kinds = [
+        Line2D([], [], color=INK, linewidth=0.7, label="median"),
+        Line2D([], [], color=INK, label="the authors' models", **CROSS),
+    ]
+    panels[0, 0].legend(handles=[*panels[0, 0].get_legend_handles_labels()[0], *kinds], loc="upper left")
     finish(figure, panels, "number of steps $T$", "test statistic $T_n$", titles=[*map(w.dataset_label, datasets)])
     return Picture(
         figure,
         "The test statistic as a function of the number of attack steps.",
         inputs.stamp("audit"),
-        "Curves of T_n against the number of steps, one for each method, with the tolerance as a horizontal line.",
-        notes=(f"Lines: mean over the repetitions. Bands: from the {BAND[0]} % to the {BAND[1]} % quantile.",),
+        "Curves of T_n against the number of steps, a mean and a median for each method, with the tolerance as a "
+        "horizontal line and crosses for the authors' models.",
+        notes=(
+            "Lines with markers: mean over the repetitions. Thin lines: median. Bands: from the "
+            f"{BAND[0]} % to the {BAND[1]} % quantile.",
+            "Crosses: mean over the ten models of each method that the authors released, on all test rows.",
+        ),
     )
+
+
+def published(found: pd.DataFrame, artefact: str) -> list[tuple[Setting, float]]:
+    """Return the settings and the values that are listed for an artefact."""
+    own = found[(found["artefact"] == artefact) & found["value"].notna() & (found["reading"] == AS_STATED)]
+    return [(parse_setting(line["setting"]), float(line["value"])) for line in own.to_dict("records")]
+
+
+def released(found: pd.DataFrame, dataset: str, method: str) -> tuple[list[float], list[float]]:
+    """Return the numbers of steps and T_n of the models that the authors released."""
+    shown = [
+        (float(of["steps"]), value)
+        for of, value in published(found, "figure_2")
+        if "steps" in of and (of["dataset"], of["method"]) == (dataset, method)
+    ]
+    return [steps for steps, _ in shown], [value for _, value in shown]
 
 
 @artefact("The two groups differ in the first coordinate, which the fair metric ignores.")
@@ -123,22 +155,25 @@ HEAT_MAPS = {
     "intercept can be fitted. Left: the metric ignores the true direction. Centre and right: it ignores a direction "
     "that is off by 5° and 10°.",
 )
-def figure_1(inputs: Inputs) -> Picture:
+def figure_1(inputs: Inputs, found: pd.DataFrame) -> Picture:
     rows = [(name, inputs.select(**setting, statistic="T_n")) for name, setting in HEAT_MAPS.items()]
     angles = sorted(rows[0][1]["angle"].unique())
     delta = float(configured(inputs, "heatmaps", w.SIMULATED, "logistic_grid")["audit.delta"])
+    edges = [value for of, value in published(found, "figure_1") if str(of["statistic"]).startswith("boundary")]
+    logs = np.log(np.concatenate([part["value"].to_numpy(float) for _, part in rows]))
+    # Each side of the tolerance has half of the colours, whatever the range of the statistic.
+    center = float(np.log(delta))
+    low, high = min(float(np.nanmin(logs)), center - 0.05), max(float(np.nanmax(logs)), center + 0.05)
+    norm = TwoSlopeNorm(center, vmin=low, vmax=high)
     figure, grid = new_panels(2.0 * len(rows) + 0.2, len(rows), len(angles), sharex=True, sharey=True)
-    for r, (name, found) in enumerate(rows):
-        values = found["value"].to_numpy(float)
-        low, high = min(np.nanmin(values), delta - 0.05), max(np.nanmax(values), delta + 0.05)
-        # Each side of the tolerance has half of the colours, whatever the range of the statistic.
-        norm = TwoSlopeNorm(delta, vmin=low, vmax=high)
+    for r, (name, part) in enumerate(rows):
         for c, angle in enumerate(angles):
-            _panel(grid[r, c], found[found["angle"] == angle], norm, delta)
+            _panel(grid[r, c], part[part["angle"] == angle], norm, center)
         grid[r, 0].set_ylabel(f"{name}\n$\\theta_2$")
-        bar = _color_bar(figure, grid[r], norm, float, aspect=16, shrink=0.95)
-        bar.ax.axhline(delta, color="black", linewidth=1.1)
-        bar.ax.set_title("$T_n$", fontsize=8.5, pad=5)
+        grid[r, 0].plot(edges, [0.0] * len(edges), **READ)
+    bar = _color_bar(figure, grid.flat, norm, np.exp, aspect=40, shrink=0.95)
+    bar.ax.axhline(center, color="black", linewidth=1.1)
+    bar.ax.set_title("$T_n$", fontsize=8.5, pad=5)
     titles = ["true metric" if angle == 0 else f"rotated by {angle:g}\u00b0" for angle in angles]
     finish(figure, grid, r"$\theta_1$", titles=titles)
     return Picture(
@@ -147,18 +182,21 @@ def figure_1(inputs: Inputs) -> Picture:
         inputs.stamp(["heatmaps", "heatmaps_printed"]),
         "Heat maps over two coefficients, red where the test rejects, blue where it does not, the boundary in black.",
         notes=(
-            f"Black line: the boundary of rejection, T_n = {delta:g}. Each row has its own colour scale.",
+            f"Black line: the boundary of rejection, T_n = {delta:g}. All panels have one logarithmic colour scale.",
+            "White diamonds: the boundary at \u03b8\u2082 = 0 in the left panel of the published figure.",
             "Data: equation E.1. In the top rows, labels are centred on the mean of each group, as in the authors' "
             "generator. In the last row, they are as printed.",
         ),
     )
 
 
-def _panel(axes: Axes, panel: pd.DataFrame, norm: TwoSlopeNorm, delta: float) -> None:
+def _panel(axes: Axes, panel: pd.DataFrame, norm: TwoSlopeNorm, center: float) -> None:
+    """Draw the logarithm of T_n, with a line at the logarithm of the tolerance."""
     theta_1, theta_2, statistic = heatmap(panel)
-    axes.pcolormesh(theta_1, theta_2, statistic, cmap=BLUE_TO_RED, norm=norm, shading="nearest", rasterized=False)
-    if np.nanmin(statistic) < delta < np.nanmax(statistic):
-        axes.contour(theta_1, theta_2, statistic, levels=[delta], colors="black", linewidths=1.1)
+    logs = np.log(statistic)
+    axes.pcolormesh(theta_1, theta_2, logs, cmap=BLUE_TO_RED, norm=norm, shading="nearest", rasterized=False)
+    if np.nanmin(logs) < center < np.nanmax(logs):
+        axes.contour(theta_1, theta_2, logs, levels=[center], colors="black", linewidths=1.1)
     axes.set(aspect="equal", xticks=TICKS, yticks=TICKS)
     axes.spines[["top", "right"]].set_visible(True)
 

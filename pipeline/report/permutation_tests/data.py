@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,8 +33,10 @@ SPREADS = "Mean \u00b1 standard deviation over random splits."
 STRIPS = (w.EXACT, w.STUDENTIZED)
 BAND = (10, 90)
 QUARTILES = (25, 75)
-DISTANCE = MethodStyle("equalized-odds distance", "#0072B2", "", "-")
-BOUND = MethodStyle("95th percentile", "#D55E00", "", (0, (4, 1.5)))
+DISTANCE = MethodStyle("difference of the rates", "#0072B2", "", "-")
+BOUND = MethodStyle("\u00b1 95th percentile", "#D55E00", "", (0, (4, 1.5)))
+UNDETECTED = 1.25
+"""Height of the markers of undetected differences, as a multiple of the largest drawn value."""
 
 
 @artefact(
@@ -158,7 +161,8 @@ def quantiles(values: np.ndarray, levels: Sequence[float]) -> np.ndarray:
 
 @artefact(
     "Left: difference in recall. Right: difference in the false positive rate. The unstudentised permutation test "
-    "rejects equal rates if the difference exceeds the 95th percentile of the permutations. The bars show where the "
+    "rejects equal rates if the absolute difference exceeds the 95th percentile of the permutations, above or below. "
+    "The bars show where the "
     "exact and the studentised test reject. At extreme thresholds, the studentised test may reject because a group has "
     "no variance.",
     "figure_2",
@@ -166,7 +170,7 @@ def quantiles(values: np.ndarray, levels: Sequence[float]) -> np.ndarray:
 )
 @artefact("As Figure 2, with groups by race.", "figure_2_race", attribute="race")
 def thresholds(inputs: Inputs, attribute: str) -> Picture:
-    """Plot the equalized-odds distance and the 95th percentile of the permutations against the threshold."""
+    """Plot the signed difference and the 95th percentile of the permutations, on both sides, by threshold."""
     place = {"block": "thresholds", "attribute": attribute}
     datasets = inputs.names("dataset", **place)
     height, ratios = 2.35 * len(datasets) + 0.3, [7, 1] * len(datasets)
@@ -195,8 +199,9 @@ def thresholds(inputs: Inputs, attribute: str) -> Picture:
         "Curves of the difference of rates between two groups against the threshold, with the 95th percentile of the "
         "permutation distribution and bars where exact and studentised tests reject.",
         notes=(
-            f"Solid: mean absolute difference over {splits} random splits, with a band from the {BAND[0]} % to the "
-            f"{BAND[1]} % quantile. Dashed: 95th percentile over {count(rows, 'draws')} permutations of the groups.",
+            f"Solid: mean difference over {splits} random splits, with its sign, and a band from the {BAND[0]} % to "
+            f"the {BAND[1]} % quantile. Dashed: 95th percentile of the absolute difference over {count(rows, 'draws')} "
+            "permutations of the groups. The paper's equalized-odds distance has no sign.",
             f"Bars: a test rejects at level {float(rows['alpha'].iloc[0]):g}; darker if it rejects in more splits. "
             "Each threshold is tested separately, without correction for their number.",
             f"Groups: {groups}.",
@@ -207,10 +212,10 @@ def thresholds(inputs: Inputs, attribute: str) -> Picture:
 def _distance(axes: Axes, inputs: Inputs, setting: dict[str, str]) -> None:
     threshold, distance = by_setting(inputs.select(**setting, statistic="difference"), "threshold")
     _, bound = by_setting(inputs.select(**setting, statistic="percentile_95"), "threshold")
-    distance = np.abs(distance)
     curve(axes, threshold, np.nanmean(distance, axis=1), DISTANCE, np.nanpercentile(distance, BAND, axis=1))
-    curve(axes, threshold, np.nanmean(bound, axis=1), BOUND)
-    axes.set_ylim(bottom=0)
+    for sign in (1, -1):
+        curve(axes, threshold, sign * np.nanmean(bound, axis=1), BOUND, label=BOUND.label if sign == 1 else None)
+    axes.axhline(0, color=FAINT, linewidth=0.6, zorder=0)
     axes.set_xlim(0, 1)
 
 
@@ -259,8 +264,8 @@ def sample_sizes(inputs: Inputs, attribute: str) -> Picture:
         notes=(
             f"Medians over {samples:,} samples, with bands from the {QUARTILES[0]} % to the {QUARTILES[1]} % quantile.",
             "A sample in which nothing is detected counts as larger than any number. If this holds for at least half "
-            f"of the samples, the point is missing. Thresholds with fewer than {count(rows, 'smallest_cell')} rows in "
-            "a cell are left out.",
+            "of the samples, a triangle at the top shows their share. Thresholds with fewer than "
+            f"{count(rows, 'smallest_cell')} rows in a cell are left out.",
             "Holm: corrected for the number of thresholds. Formula: the difference that a test at threshold 0.5 "
             "detects with probability 0.5, by section 5.1.",
         ),
@@ -268,16 +273,25 @@ def sample_sizes(inputs: Inputs, attribute: str) -> Picture:
 
 
 def _detected(axes: Axes, inputs: Inputs, setting: dict[str, str]) -> None:
-    for test in (w.STUDENTIZED, w.EXACT):
-        style = w.TESTS[test]
-        n, least = by_setting(inputs.select(**setting, statistic="minimum_difference", test=test), "n")
-        low, median, high = quantiles(least, (QUARTILES[0], 50, QUARTILES[1]))
-        curve(axes, n, median, style, (low, high))
     style = w.TESTS[w.EXACT]
-    n, corrected = by_setting(inputs.select(**setting, statistic="minimum_difference_corrected", test=w.EXACT), "n")
-    holm = {"linestyle": (0, (1, 1.2)), "markerfacecolor": "white", "label": f"{style.label}, Holm"}
-    curve(axes, n, quantiles(corrected, (50,))[0], style, **holm)
+    holm: dict[str, Any] = {"linestyle": (0, (1, 1.2)), "markerfacecolor": "white", "label": f"{style.label}, Holm"}
+    missed = []
+    for test, corrected, more in ((w.STUDENTIZED, "", {}), (w.EXACT, "", {}), (w.EXACT, "_corrected", holm)):
+        n, least = by_setting(inputs.select(**setting, statistic=f"minimum_difference{corrected}", test=test), "n")
+        low, median, high = quantiles(least, (QUARTILES[0], 50, QUARTILES[1]))
+        curve(axes, n, median, w.TESTS[test], None if corrected else (low, high), **more)
+        missed.append(pd.Series(np.isnan(least).mean(axis=1), n)[np.isnan(median)])
     n, formula = by_setting(inputs.select(**setting, statistic="detectable"), "n")
     axes.plot(n, np.nanmedian(formula, axis=1), color=FAINT, linewidth=2.6, alpha=0.55, zorder=0, label="formula")
+    top = UNDETECTED * axes.dataLim.ymax
+    looks = ((w.STUDENTIZED, None), (w.EXACT, None), (w.EXACT, holm["markerfacecolor"]))
+    for place, ((test, face), shares) in enumerate(zip(looks, missed, strict=True)):
+        for at, share in shares.items():
+            color, height = w.TESTS[test].color, top * UNDETECTED**place
+            axes.plot(at, height, "^", color=color, markerfacecolor=face or color, markersize=4)
+            axes.annotate(
+                f"{100 * share:.0f} %", (at, height), (4, 0), "data", "offset points", fontsize=5.5, va="center",
+                color=color,
+            )  # fmt: skip
     counts_along(axes, n, color=INK)
     logarithmic(axes, "y")

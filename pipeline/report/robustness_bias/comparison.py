@@ -24,8 +24,9 @@ SIZES = ("dataset.train_points", "dataset.test_points", "dataset.train_fraction"
 NOTEBOOKS = "notebooks"
 """Artefact of the numbers that the notebooks in the authors' repository print."""
 NOTEBOOKS_NOTE = (
-    "Notebooks: the notebooks in the authors' repository print sigma by smoothing of the classes of CIFAR-10, among "
-    "correctly classified points, for six networks. Sigma of a network is compared with the mean sigma of the authors' "
+    "Notebooks: the notebooks in the authors' repository print sigma by smoothing of the classes of CIFAR-10, the "
+    "superclasses of CIFAR-100 and the groups of Adience, among correctly classified points, for six networks each. "
+    "On CIFAR-10, sigma of a network is compared with the mean sigma of the authors' "
     "other networks, class by class. Rank: Spearman's correlation. Sign: the share of classes with the same sign. The "
     "published values show how well the authors' own networks agree. We cannot expect better agreement. These values "
     "share networks, so their spread is too small."
@@ -51,7 +52,11 @@ def beside_notebooks(measured: pd.DataFrame, published: pd.DataFrame) -> pd.Data
     rows = select(measured, {**own, "denominator": w.CORRECT})
     printed = published[published["artefact"] == NOTEBOOKS]
     settings = map(parse_setting, printed["setting"])
-    theirs = {of["level"]: mean for of, mean in zip(settings, printed["value"], strict=True) if "level" in of}
+    theirs = {
+        of["level"]: mean
+        for of, mean in zip(settings, printed["value"], strict=True)
+        if "level" in of and of["dataset"] == w.CIFAR10
+    }
     found = []
     for network, part in rows.groupby("method"):
         ours = part.set_index("level")["value"].reindex(theirs)

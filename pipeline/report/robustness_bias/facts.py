@@ -38,8 +38,13 @@ COLUMNS = ("simulations", "groups", "denominator", "attack", "partition", "level
 """Columns of the facts, present even if a smaller study has no such facts."""
 FEWEST_NETWORKS = 3
 """Smallest number of networks whose sigmas have a ratio."""
-IN_NOTEBOOKS = ("deep_cnn", "pyramidnet", "resnet50", "vgg19", "densenet121", "squeezenet1_0")
-"""Networks on CIFAR-10 whose sigma by class the notebooks in the authors' repository print."""
+_CONVOLUTIONAL = ("resnet50", "vgg19", "densenet121", "squeezenet1_0")
+IN_NOTEBOOKS = {
+    w.CIFAR10: ("deep_cnn", "pyramidnet", *_CONVOLUTIONAL),
+    w.SUPER: ("deep_cnn_cifar100", "pyramidnet_bottleneck", *_CONVOLUTIONAL),
+    w.ADIENCE: ("adience_classifier", "alexnet", *_CONVOLUTIONAL),
+}
+"""Networks whose sigma by group the notebooks in the authors' repository print, by data set."""
 Fact = dict[str, Any]
 
 
@@ -120,7 +125,10 @@ def _comparisons(inputs: Inputs) -> Iterator[Fact]:
 
 
 def _by_network(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
-    """Yield the median distances of linear models and the accuracy of all networks, including those that failed."""
+    """Yield the median distances of linear models, and the accuracy of all networks after the last and the first epoch.
+
+    Networks that failed are included.
+    """
     for one in study.trained(found):
         place = {**_place([one], one.block, one.dataset), "method": one.network}
         for attack in one.attacks if one.block == LINEAR and one.learned else ():
@@ -129,6 +137,8 @@ def _by_network(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
             yield {**place, "attack": attack, "statistic": "median_distance", "value": median, "error": error}
         if one.block == NETWORKS and math.isfinite(one.accuracy):
             yield {**place, "statistic": "accuracy", "value": one.accuracy, "simulations": one.images}
+            if 1 in one.curve:
+                yield {**place, "statistic": "accuracy_first", "value": one.curve[1], "simulations": one.images}
 
 
 def _distances(inputs: Inputs, one: Audited, attack: str) -> Array:
@@ -221,15 +231,21 @@ def _heterogeneity(faces: Sequence[Audited]) -> Iterator[Fact]:
 
 
 def _differences(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
-    """Yield sigma by the exact distance minus sigma by each estimate: a row per group, and the variance."""
+    """Yield sigma by the exact distance minus sigma by each estimate: a row per group, and the variance.
+
+    The denominator ``mixed`` also has the share of equal signs, see :data:`sign_agreement.MIXED`.
+    """
     linear = [one for one in sign_agreement.COMPARISONS if one.block == LINEAR]
-    for comparison, denominator in product(linear, w.DENOMINATORS):
+    for comparison, denominator in product(linear, (*w.DENOMINATORS, sign_agreement.MIXED)):
         gaps = sign_agreement.differences(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
         place = {**_place(having(found, LINEAR), LINEAR), "denominator": denominator, "attack": comparison.other[0]}
         yield from _each(place, "sigma_difference", gaps)
         if len(gaps) > 1:
             variance = Estimate(float(gaps.var(ddof=1)), n=len(gaps))
             yield from _share(place, "sigma_difference_variance", variance)
+        if denominator == sign_agreement.MIXED:
+            counted = sign_agreement.counted(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
+            yield from _share(place, f"agree_{w.EXACT}_{comparison.other[0]}", counted)
 
 
 def _attack_less_certificate(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
@@ -366,10 +382,10 @@ def _first_bias(inputs: Inputs) -> Iterator[Fact]:
 
 
 def _sigmas_of_notebooks(shown: Sequence[Audited]) -> Iterator[Fact]:
-    """Yield ``sigma`` by smoothing of every class of CIFAR-10, under the networks in the authors' notebooks."""
-    here = [one for one in shown if (one.block, one.dataset) == (NETWORKS, w.CIFAR10) and one.network in IN_NOTEBOOKS]
+    """Yield ``sigma`` by smoothing of every group under the networks in the authors' notebooks."""
+    here = [one for one in shown if one.block == NETWORKS and one.network in IN_NOTEBOOKS.get(one.dataset, ())]
     for number, one in enumerate(here):
-        place = {**_place([one], NETWORKS, w.CIFAR10), "method": one.network, "repetition": number}
+        place = {**_place([one], NETWORKS, one.dataset), "method": one.network, "repetition": number}
         place |= {"attack": w.SMOOTHING, "denominator": w.CORRECT, "statistic": "sigma"}
         for (partition, level), value in one.sigmas(w.SMOOTHING, denominator=w.CORRECT).dropna().items():
             yield {**place, "partition": partition, "level": level, "value": float(value)}

@@ -1,7 +1,7 @@
 """Figures 7 to 16 of Nanda et al. (2021): sigma of every group under every network, at the first and last epoch."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from pipeline.report.registry import artefact
 from pipeline.report.robustness_bias import stamps, study
 from pipeline.report.robustness_bias.curves import nothing
 from pipeline.report.robustness_bias.study import Audited
+from pipeline.report.selection import parse_setting
 from pipeline.report.stamp import Picture
 
 ATTACKS = (w.DEEPFOOL, w.CARLINI_WAGNER, w.FMN)
@@ -56,6 +57,7 @@ EARLY = (
     "Not accurate enough: no better than the largest class at this epoch, or less than half as accurate as after the "
     "last."
 )
+SORTED = "Groups are in the order of their mean sigma over the networks and distances at the last epoch."
 NONE = pd.Series(dtype=float)
 MEASURES = ("sigma", "sigma_ci_low", "sigma_ci_high", "sigma_p_adjusted", "n_correct")
 
@@ -94,6 +96,31 @@ def strips(found: Sequence[Audited], attacks: Sequence[str]) -> list[Strip]:
     return made
 
 
+def by_mean(made: Sequence[Strip]) -> list[Strip]:
+    """Return the panels with more than ``MOST`` groups in the order of their mean sigma at the last epoch.
+
+    Groups without any sigma come last.
+    """
+    if not made or len(made[0].groups) <= MOST:
+        return list(made)
+    last = np.concatenate([strip.values[0] for strip in made if strip.title.endswith(MOMENTS[w.LAST])])
+    means = pd.DataFrame(last).mean().to_numpy(float)
+    order = np.argsort(means, kind="stable")
+    groups = [made[0].groups[place] for place in order]
+    return [replace(strip, groups=groups, values=strip.values[:, :, order]) for strip in made]
+
+
+def of_the_authors(found: pd.DataFrame, dataset: str, attacks: Sequence[str]) -> str:
+    """Return in one sentence the published sigma of each group by these distances, or an empty text without any."""
+    own = found[found["value"].notna() & (found["column"] == "sigma by smoothing")]
+    texts = [
+        f"{w.plainly(str(of['level']))} {number(line['value'], 2)}"
+        for line in own.to_dict("records")
+        if (of := parse_setting(line["setting"]))["dataset"] == dataset and of["attack"] in attacks
+    ]
+    return f"The authors' values, means over their networks: {', '.join(texts)}." if texts else ""
+
+
 def left_out(found: Sequence[Audited], attack: str, moment: str) -> str:
     """Return which networks have no sigma by a distance at a checkpoint, and why."""
     without: dict[str, list[str]] = {}
@@ -125,13 +152,14 @@ CAPTION = (
 @artefact(CAPTION, "figure_16", dataset=w.ADIENCE, attacks=CERTIFICATES)
 @artefact(CAPTION, "figure_digits", dataset=w.DIGITS, attacks=ATTACKS)
 @artefact(CAPTION, "figure_digits_smoothing", dataset=w.DIGITS, attacks=CERTIFICATES)
-def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
-    found = study.audited(inputs, study.NETWORKS, dataset)
+def heat_map(inputs: Inputs, found: pd.DataFrame, dataset: str, attacks: Sequence[str]) -> Picture:
+    networks = study.audited(inputs, study.NETWORKS, dataset)
     how = "attacks" if attacks is ATTACKS else "randomized smoothing"
     title = f"{w.dataset_label(dataset)}: robustness of each group relative to the others, by {how}."
-    made = strips(study.run(found), attacks)
+    made = by_mean(strips(study.run(networks), attacks))
     if not made:
-        return nothing(inputs, found, title, attacks=attacks)
+        why = f"{study.why_nothing(inputs, networks, attacks)} {of_the_authors(found, dataset, attacks)}".strip()
+        return nothing(inputs, networks, title, why)
     groups = made[0].groups
     parts = [groups[start : start + MOST] for start in range(0, len(groups), MOST)]
     figure = _drawn(made, parts)
@@ -150,9 +178,10 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
             "Colours show sigma / (2 + sigma), so twice and half the distance have equally strong colours. Light: "
             f"fewer than {study.TOO_FEW} correctly classified points. Grey: undefined, because the group is empty or "
             "all points outside the group have distance 0. Sigma is over all members, so it also depends on accuracy.",
-            *study.incomplete(inputs, found, attacks),
+            *((SORTED,) if len(groups) > MOST else ()),
+            *study.incomplete(inputs, networks, attacks),
             *((EARLY,) if any(UNLEARNED in strip.left_out for strip in made) else ()),
-            *study.not_run(found),
+            *study.not_run(networks),
         ),
     )
 

@@ -30,6 +30,25 @@ def test_what_is_not_detected_counts_as_larger_than_any() -> None:
     assert median[1] == pytest.approx(0.3)
 
 
+def test_figure_2_shows_the_sign_of_the_difference_between_both_bounds(inputs: Inputs) -> None:
+    """On COMPAS, women have the lower recall: an absolute difference would hide it."""
+    panels = build("figure_2", inputs).figure.axes
+    (compas,) = [axes for axes in panels if axes.get_title() == "COMPAS, recall (TPR)"]
+    difference, upper, lower = (np.asarray(line.get_ydata(), float) for line in compas.lines[:3])
+    assert difference.min() < lower.min() < 0
+    np.testing.assert_allclose(lower, -upper)
+
+
+def test_figure_3_marks_each_sample_size_at_which_most_samples_detect_nothing(inputs: Inputs) -> None:
+    (axes,) = [one for one in build("figure_3", inputs).figure.axes if one.get_title() == "Adult, recall (TPR)"]
+    marks = [float(line.get_xdata()[0]) for line in axes.lines if line.get_marker() == "^"]
+    place = {"block": "sample_size", "attribute": "sex", "dataset": "adult_all", "metric": "tpr"}
+    rows = inputs.select(**place, statistic="minimum_difference", test="studentized")
+    missed = rows["value"].isna().groupby(rows["n"]).mean()
+    assert set(missed.index[missed > 0.5]) <= set(marks)
+    assert f"{100 * missed.max():.0f} %" in {text.get_text() for text in axes.texts}
+
+
 def test_values_by_setting_are_one_for_each_split_and_sample() -> None:
     rows = pd.DataFrame({"n": [2, 1, 2, 1], "repetition": [0, 0, 1, 1], "value": [0.2, 0.1, 0.4, 0.3]})
     n, values = by_setting(rows, "n")

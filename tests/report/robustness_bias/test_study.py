@@ -233,8 +233,9 @@ def test_a_curve_has_the_interval_of_its_share_at_each_budget() -> None:
 
 def of_notebooks(theirs: Sequence[float], ours: Mapping[str, Sequence[float]]) -> pd.DataFrame:
     """The rank and the sign agreement of our networks on classes named a, b, ... with the printed means."""
-    settings = [f"block=networks; level={level}; statistic=sigma" for level, _ in zip("abcd", theirs, strict=True)]
-    printed = pd.DataFrame({"artefact": comparison.NOTEBOOKS, "setting": settings, "value": theirs})
+    settings = [f"dataset=cifar10; level={level}; statistic=sigma" for level, _ in zip("abcd", theirs, strict=True)]
+    settings += [one.replace("cifar10", "cifar100_super") for one in settings]
+    printed = pd.DataFrame({"artefact": comparison.NOTEBOOKS, "setting": settings, "value": [*theirs, 9, 8, 7, 6]})
     place = {"block": study.NETWORKS, "dataset": w.CIFAR10, "statistic": "sigma", "attack": w.SMOOTHING}
     place |= {"denominator": w.CORRECT, "partition": "class", "origin": "official"}
     rows = [
@@ -252,6 +253,53 @@ def test_a_network_is_held_against_the_mean_of_the_authors_networks_by_rank_and_
     found = of_notebooks((-0.4, -0.3, 0.0, 0.7), ours)
     assert found["rank_with_notebooks"].to_dict() == pytest.approx({"alike": 1, "opposed": -1})
     assert found["sign_with_notebooks"].to_dict() == pytest.approx({"alike": 3 / 4, "opposed": 1 / 4})
+
+
+def test_networks_in_the_notebooks_have_sigma_by_smoothing_and_every_network_its_first_accuracy() -> None:
+    """AlexNet is in the notebooks for Adience only, and no network for the digits."""
+    made = {
+        (dataset, network): audit((1, 50), attack=w.SMOOTHING, dataset=dataset, network=network)
+        for dataset in (w.ADIENCE, w.SUPER, w.DIGITS)
+        for network in ("alexnet", "vgg19")
+    }
+    found = pd.DataFrame(facts._sigmas_of_notebooks(list(made.values())))
+    assert {*zip(found["dataset"], found["method"], strict=True)} == {
+        (w.ADIENCE, "alexnet"), (w.ADIENCE, "vgg19"), (w.SUPER, "vgg19"),
+    }  # fmt: skip
+    assert found.groupby(["dataset", "method"])["value"].apply(list).tolist() == [[1.5, 0.5]] * 3
+    one = replace(made[w.SUPER, "vgg19"], accuracy=0.6, images=100, curve={1: 0.2, 50: 0.6})
+    accuracies = {row["statistic"]: row["value"] for row in facts._by_network(None, [one])}  # type: ignore[arg-type]
+    assert accuracies == {"accuracy": 0.6, "accuracy_first": 0.2}
+
+
+def test_many_groups_are_in_the_order_of_their_mean_sigma_at_the_last_epoch() -> None:
+    """Few groups keep the order of the data set, and groups without sigma are last."""
+    count = heat_maps.MOST + 1
+    groups = [("class", str(place)) for place in range(count)]
+    last = np.full((5, 2, count), np.nan)
+    last[0] = np.arange(count, 0, -1)
+    last[0, :, 3] = np.nan
+    made = [
+        heat_maps.Strip(f"DeepFool, {words}", "", ("a", "b"), groups, values)
+        for words, values in zip(heat_maps.MOMENTS.values(), (-last, last), strict=True)
+    ]
+    first, again = heat_maps.by_mean(made)
+    assert [level for _, level in again.groups] == [str(place) for place in range(count - 1, -1, -1) if place != 3] + [
+        "3"
+    ]
+    assert first.groups == again.groups
+    np.testing.assert_array_equal(first.values, -again.values)
+    few = [replace(strip, groups=groups[:5], values=strip.values[:, :, :5]) for strip in made]
+    assert heat_maps.by_mean(few) == few
+    assert heat_maps.by_mean([]) == []
+
+
+def test_a_figure_that_was_not_run_prints_the_authors_values() -> None:
+    setting = "block=networks; dataset={}; attack=smoothing; level=60+; statistic=sigma"
+    rows = [{"column": "sigma by smoothing", "value": 0.031, "setting": setting.format(d)} for d in ("adience", "x")]
+    found = pd.DataFrame([*rows, {"column": "accuracy", "value": 0.5, "setting": "dataset=adience"}])
+    assert heat_maps.of_the_authors(found, w.ADIENCE, [w.SMOOTHING]).endswith(": 60+ 0.03.")
+    assert heat_maps.of_the_authors(found, w.ADIENCE, [w.DEEPFOOL]) == ""
 
 
 def test_a_partition_into_two_is_one_comparison(inputs: Inputs) -> None:
@@ -314,6 +362,25 @@ def test_two_distances_that_are_one_agree_whatever_their_samples(
     assert set(rows) == set(np.flatnonzero(some[-1] & (~failed[-1] | ~points.correct)))
     # On all of its own points the exact distance has another sigma.
     assert not np.allclose(one, linear.sigmas(w.EXACT, denominator=denominator).to_numpy(float))
+
+
+def test_the_mixed_reading_takes_each_distance_at_its_own_denominator_and_leaves_out_no_small_group(
+    inputs: Inputs, linear: Audited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Equal distances then differ in sigma, because the groups differ in accuracy."""
+    same = with_arrays(linear, distance_deepfool=linear.result.arrays["distance_exact"])
+
+    def sides(of: Audited, denominator: str) -> np.ndarray:
+        return sign_agreement.pairs(inputs, [of], between(w.EXACT, w.DEEPFOOL), [w.DIGITS], denominator)
+
+    exact, other = sides(same, sign_agreement.MIXED)
+    np.testing.assert_allclose(exact, sides(same, w.PAPER)[0])
+    np.testing.assert_allclose(other, sides(same, w.CORRECT)[1])
+    assert not np.allclose(exact, other)
+    monkeypatch.setattr(study, "TOO_FEW", 10**6)
+    again = with_arrays(same)
+    assert np.isnan(sides(again, w.PAPER)).all()
+    np.testing.assert_allclose(sides(again, sign_agreement.MIXED), [exact, other])
 
 
 @pytest.mark.parametrize("denominator", w.DENOMINATORS)
