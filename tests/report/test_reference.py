@@ -15,7 +15,7 @@ from fairness_audits.results.style import paper
 from fairness_audits.values import Dataset
 from pipeline import io
 from pipeline.report import reference
-from pipeline.report.artefacts import build, compared
+from pipeline.report.artefacts import compared
 from pipeline.report.comparison_table import verdicts
 from pipeline.report.dataset_summary import summarize
 from pipeline.report.facts import data_facts
@@ -143,7 +143,7 @@ def recorded(inputs: Inputs, tmp_path_factory: pytest.TempPathFactory) -> tuple[
     """The study's inputs and a reference of what some artefacts read of them."""
     drawn = reference.recording(inputs)
     for name in DRAWN:
-        build(name, drawn)
+        studies.build(name, drawn)
     folder = tmp_path_factory.mktemp("reference")
     reference_store.save_reference(reference.recorded(drawn), {"study": inputs.study, "runs": []}, folder)
     return inputs, folder
