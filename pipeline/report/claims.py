@@ -80,7 +80,8 @@ ABOUT = {
     "method": "the intervals of means are for the method, corrected for overlapping splits; those of shares are for "
     "further splits of the same rows",
     "splits": "the intervals are for further splits of the same rows",
-    "new_splits": "the intervals are for further splits of the same rows; these splits were run after the rule was fixed",
+    "new_splits": "the intervals are for further splits of the same rows; these splits were run after the rule was "
+    "fixed",
     "new_draws": "the intervals are for further independent samples, which were drawn after the rule was fixed",
     "draws": "the intervals are for further independent samples",
     "trainings": "the intervals are for further networks or training runs on the same images",
