@@ -63,6 +63,9 @@ def _spark(frame: pd.DataFrame) -> Any:
     return session.createDataFrame(rows, f"{kinds}, day timestamp, gap bigint, hole double, odd string")
 
 
+CONNECTION = duckdb.connect()
+"""Early versions of DuckDB close a connection that only a relation refers to."""
+
 KINDS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "pandas": lambda frame: frame,
     "pandas of Arrow": lambda frame: frame.convert_dtypes(dtype_backend="pyarrow"),
@@ -70,7 +73,7 @@ KINDS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "Arrow": _arrow,
     "polars": _polars,
     "lazy polars": lambda frame: _polars(frame).lazy(),
-    "DuckDB": lambda frame: duckdb.connect().from_arrow(_arrow(frame)),
+    "DuckDB": lambda frame: CONNECTION.from_arrow(_arrow(frame)),
     "Spark": _spark,
 }
 
@@ -141,13 +144,13 @@ def test_levels_of_any_type_have_the_same_names_in_every_kind_of_frame(column: p
     expected = contingency(rows, **asked)
     _same(contingency(pl.DataFrame(rows), **asked), expected)
     if column.type != pa.float16():  # DuckDB has no half precision
-        _same(contingency(duckdb.connect().from_arrow(rows), **asked), expected)
+        _same(contingency(CONNECTION.from_arrow(rows), **asked), expected)
 
 
 @pytest.mark.parametrize("column", [[[1], [2]], [b"a", b"b"], [{"a": 1}, {"a": 2}]], ids=str)
 def test_nested_and_binary_columns_are_refused_in_every_kind_of_frame(column: list[Any]) -> None:
     rows = pa.table({"y": [0, 0, 1, 1] * 3, "g": column * 6, "d": [0, 1, 1] * 4})
-    for source in (rows, pl.DataFrame(rows), duckdb.connect().from_arrow(rows), rows.to_pandas()):
+    for source in (rows, pl.DataFrame(rows), CONNECTION.from_arrow(rows), rows.to_pandas()):
         with invalid(column="g"):
             contingency(source, label="y", group="g", prediction="d")
 
