@@ -423,15 +423,17 @@ class Run:
 
         They are its declaration, all resolved sections, and the same sections at the published scale without the user's
         settings. The stamps of the artefacts state the difference. ``left_out`` and ``not_chosen`` list the
-        points of the grid that this run omits, if any: of its own data sets, and of others. ``names`` maps files to the
-        names in the report.
+        points of the grid that this run omits, if any: of its own data sets, and of others. ``unfinished`` lists those
+        that it computes after a first page. ``names`` maps files to the names in the report.
         """
         points, scale = self.points(study), self.conf[f"scale/{self.scale}"]
         omitted: dict[str, list[dict[str, Any]]] = {}
         parts = ("part", "block", "dataset", "method")
+        later = set() if self.finished else set(self.grids.planned(study))
         for p in self.grids.declared(study):
             if p not in set(points):
-                key = "left_out" if p.dataset in (self.datasets or {p.dataset}) else "not_chosen"
+                own = p.dataset in (self.datasets or {p.dataset})
+                key = "not_chosen" if not own else "unfinished" if p in later else "left_out"
                 omitted.setdefault(key, []).append({**{part: getattr(p, part) for part in parts}, **dict(p.settings)})
         shown = [(stage, point) for stage in ("prepare", "train", "audit") for point in points]
         return {

@@ -19,8 +19,8 @@ variance of Nadeau and Bengio, (1 / J + test rows / train rows) s^2 (Machine Lea
 always about further splits of the same rows. ``settings`` names the settings that are ours because the paper does not
 state them, our copy lacks them, or they are too expensive. The claim is then decided with our settings and says so.
 ``changed`` says how the rule was changed when its numbers were already known, and what the outcome was before.
-``check`` (true) marks a statement that could hardly be false: it is decided in the same way and counted apart from the
-findings.
+``withdrawn`` (true) leaves undecided what holds only by such a rule. ``check`` (true) marks a statement that could
+hardly be false: it is decided in the same way and counted apart from the findings.
 
 ``where`` (of the claim) and ``of`` (of the part) select rows. ``less_than``, ``more_than`` or ``minus`` is another
 selection. The quantity is then the difference, and ``less_than`` and ``more_than`` are also regions, below and above 0.
@@ -60,13 +60,16 @@ OUTCOMES = (CONFIRMED, NOT_CONFIRMED, UNDECIDED, NOT_TESTABLE)
 OF_MANY = "outside the region, but not after correction for the number of parts"
 FURTHER_SPLITS = "further splits could not decide it"
 CHANGED = "we changed the rule when we knew the numbers"
+WITHDRAWN = "only a rule that was changed when its numbers were known holds"
+NO_VALUE = "this run has no value"
 
 REGIONS = ("above", "below", "at_least", "at_most", "within")
 COMPARED = {"less_than": "below", "more_than": "above"}
 """Comparisons with another selection, and the side of 0 on which the difference must lie."""
 OTHERS = ("minus", *COMPARED)
 CLAIM_KEYS = (
-    "says", "source", "artefact", "about", "estimator", "settings", "changed", "check", "where", "provided", "parts",
+    "says", "source", "artefact", "about", "estimator", "settings", "changed", "withdrawn", "check", "where",
+    "provided", "parts",
 )  # fmt: skip
 OPTIONS = ("limits", "trials")
 """Options of estimators."""
@@ -180,7 +183,7 @@ def standing(run: str, reference: str) -> str:
     if run == reference:
         return "consistent"
     # A run may decide a claim that is undecided in the reference.
-    decided = "contradicts it" if reference in (CONFIRMED, NOT_CONFIRMED) else f"{run} in this run"
+    decided = "contradicts it" if reference in (CONFIRMED, NOT_CONFIRMED) else run
     return {NOT_TESTABLE: "not tested here", UNDECIDED: "too small to tell"}.get(run, decided)
 
 
@@ -292,7 +295,9 @@ def _decision(claim: Mapping[str, Any], measured: pd.DataFrame) -> Decision:
         holds = quantity.holds(len(parts))
         refuted = refuted or holds is False
         why = ""
-        if holds is None and quantity.region.excludes(here.low, here.high):
+        if holds and claim.get("withdrawn"):
+            holds, why = None, WITHDRAWN
+        elif holds is None and quantity.region.excludes(here.low, here.high):
             why = OF_MANY
         elif holds is None and math.isfinite(here.high - here.low):
             why = FURTHER_SPLITS * (quantity.overlap > 0 and quantity.holds(len(parts), forever=True) is None)
@@ -302,6 +307,8 @@ def _decision(claim: Mapping[str, Any], measured: pd.DataFrame) -> Decision:
         outcome = NOT_CONFIRMED if refuted else CONFIRMED if all(part.holds for part in found) else UNDECIDED
     else:
         outcome = NOT_TESTABLE
+    if not found and all(why.endswith(NO_VALUE) for why in lacking):
+        lacking = [f"{NO_VALUE} of any part"]
     return replace(decision, outcome=outcome, parts=tuple(found), why="; ".join(dict.fromkeys(lacking)))
 
 
@@ -329,7 +336,7 @@ class _Quantity:
     def lacks(self) -> str:
         """Return why these rows are no evidence, or an empty text if they are."""
         if any(rows.empty for rows in self.rows):
-            return f"{self.part['label']}: this run has no value"
+            return f"{self.part['label']}: {NO_VALUE}"
         twins = {name for rows in self.rows for name in rows.loc[rows["origin"] == "twin", "dataset"].unique()}
         if not twins:
             return ""

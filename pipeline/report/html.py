@@ -53,7 +53,7 @@ def describe(
     """
     names = sorted(made, key="comparison".__eq__)
     # Repetitions differ between blocks, so each artefact states its own. The rest of the stamp is common to the study.
-    stamp = replace(inputs.stamp(), repetitions=())
+    stamp = replace(inputs.stamp(), repetitions=(), fewer=())
     return {
         "study": inputs.study,
         "title": inputs.config["experiment"]["title"],
@@ -79,9 +79,8 @@ def describe(
 
 def unfinished(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the line at the top of a study that is still being computed: its missing blocks with their data sets."""
-    places = config.get("left_out", ()) if config.get("unfinished") else ()
     blocks: dict[str, list[str]] = {}
-    for place in places:
+    for place in config.get("unfinished", ()):
         blocks.setdefault(place["block"].replace("_", " "), []).append(place["dataset"])
     told = [f"{block} on {w.datasets_named(sorted(set(names)))}" for block, names in blocks.items()]
     return [{"text": f"Still being computed: {'; '.join(told)}.", "emphatic": True}] if told else []

@@ -31,9 +31,9 @@ class Inputs:
 
     ``config`` has ``experiment`` (the study's declaration), ``sections`` (the resolved dataset, method, audit and
     repetitions of each audit file) and ``published`` (the same at the published scale), and the points of the grid that
-    the run omits: ``left_out``, and ``not_chosen`` for other data sets than the chosen ones. ``unfinished`` says that
-    the run computes what is left out later. ``datasets``,
-    ``classifiers`` and ``audits`` have the keys of the points, see :class:`Keys`.
+    the run omits: ``left_out``, ``not_chosen`` for other data sets than the chosen ones, and ``unfinished`` for those
+    that it computes later. ``datasets``, ``classifiers`` and ``audits`` have the keys of the points, see
+    :class:`Keys`.
     """
 
     study: str
@@ -51,7 +51,7 @@ class Inputs:
 
     def __post_init__(self) -> None:
         # A column that only omitted audits write is empty in the rows of the others.
-        partial = any(self.config.get(key) for key in ("left_out", "not_chosen"))
+        partial = any(self.config.get(key) for key in ("left_out", "not_chosen", "unfinished"))
         missing = [name for name in registry.columns(self.study) if name not in self.rows] if partial else []
         object.__setattr__(self, "rows", identified(self.rows.assign(**dict.fromkeys(missing, np.nan))))
 
@@ -110,11 +110,11 @@ class Inputs:
 
         lost = sorted(set(self.rows.loc[self.rows["origin"] == "absent", "dataset"]))
         part = ", ".join(blocks) or "a part"
-        later = f"{part} of {{}} is still being computed"
         reasons = {
             "the data of {} are missing": [name for name in lost if not datasets or name in datasets],
             "DATASETS leaves out {}": omitted("not_chosen"),
-            later if self.config.get("unfinished") else f"this run leaves out {part} of {{}}": omitted("left_out"),
+            f"{part} of {{}} is still being computed": omitted("unfinished"),
+            f"this run leaves out {part} of {{}}": omitted("left_out"),
         }
         told = [reason.format(w.datasets_named(names)) for reason, names in reasons.items() if names]
         if told:

@@ -22,8 +22,9 @@ from pipeline.report.reduction import Reduction
 class Stamp:
     """Scale, origins and repetitions of the rows behind an artefact.
 
-    ``repetitions`` holds the distinct numbers of repetitions, largest first. An audit without a model draws its own
-    samples and has no repetitions of a split. ``twins`` names the data sets that a synthetic twin replaces.
+    ``repetitions`` holds the distinct numbers of repetitions, largest first, and ``fewer`` the methods that have fewer
+    than the others of their block and data set. An audit without a model draws its own samples and has no repetitions
+    of a split. ``twins`` names the data sets that a synthetic twin replaces.
     ``reductions`` holds the differences from the published configuration.
     """
 
@@ -31,6 +32,7 @@ class Stamp:
     origins: tuple[str, ...]
     twins: tuple[str, ...] = ()
     repetitions: tuple[int, ...] = ()
+    fewer: tuple[tuple[str, int], ...] = ()
     reductions: tuple[Reduction, ...] = ()
 
     @classmethod
@@ -42,12 +44,15 @@ class Stamp:
         mapped = split["transport"].notna() if "transport" in split else False
         split = split[(split["method"] != w.NO_METHOD) | mapped]
         counted = split.groupby(["block", "dataset", "method"], observed=True)["repetition"].nunique()
+        most = counted.groupby(["block", "dataset"], observed=True).transform("max")
+        fewer = {(str(method), int(number)) for (_, _, method), number in counted[counted < most].items()}
         twins = sorted(rows.loc[rows["origin"] == "twin", "dataset"].unique())
         return cls(
             scale=enumerated(sorted(rows["scale"].unique())),
             origins=tuple(sorted(rows["origin"].unique())),
             twins=tuple(twins),
-            repetitions=tuple(sorted(set(counted.astype(int)), reverse=True)),
+            repetitions=tuple(sorted(set(most.astype(int)), reverse=True)),
+            fewer=tuple(sorted(fewer)),
             reductions=tuple(reductions),
         )
 
@@ -78,7 +83,8 @@ class Stamp:
             return ""
         numbers = [f"{number:,}" for number in self.repetitions]
         text = " and ".join(numbers) if len(numbers) < 3 else f"{numbers[-1]} to {numbers[0]}"
-        return f"{text} repetition{'s' * (self.repetitions != (1,))}"
+        apart = ", ".join(f"{w.METHODS[method]}: {number:,}" for method, number in self.fewer)
+        return f"{text} repetition{'s' * (self.repetitions != (1,))}{f' ({apart})' if apart else ''}"
 
     def _origin(self) -> str:
         words = {"official": "official data", "simulated": "simulated data", "twin": "synthetic data"}

@@ -86,7 +86,7 @@ rule first_page:
         rows=lambda w: encoded(first.collect(w.study)),
         audits=lambda w: first.files("audit", w.study),
         classifiers=lambda w: first.files("train", w.study),
-        config=lambda w: encoded({**first.artefacts(w.study), "unfinished": True}),
+        config=lambda w: encoded(first.artefacts(w.study)),
         code=lambda w: run.code("artefacts", study=w.study),
         folder="results/first/{study}",
         scale=run.scale,

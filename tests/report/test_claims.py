@@ -13,8 +13,10 @@ from pipeline.report.claims import (
     ABOUT,
     COMPARED,
     FURTHER_SPLITS,
+    NO_VALUE,
     OF_MANY,
     OUTCOMES,
+    WITHDRAWN,
     Region,
     check,
     decide,
@@ -119,6 +121,18 @@ def test_a_part_tells_its_number_and_its_interval() -> None:
     half = 1.833113 * LOW.std(ddof=1) / np.sqrt(10)
     assert (found.label, found.n) == ("q of low", 10)
     assert (found.value, found.high - found.low) == pytest.approx((LOW.mean(), 2 * half))
+
+
+def test_what_only_a_changed_rule_shows_is_undecided_and_what_it_refutes_is_refuted() -> None:
+    shown, refuted = (claim({**of(name), "below": 1.5}, changed="why", withdrawn=True) for name in ("low", "high"))
+    first, second = decide([shown, refuted], MEASURED)
+    assert (first.outcome, second.outcome) == (UNDECIDED, NOT_CONFIRMED)
+    assert WITHDRAWN in listed([first])["numbers"][0]
+
+
+def test_parts_without_any_rows_say_so_once() -> None:
+    (decision,) = decide([claim(*({**of("absent"), "label": name, "below": 1} for name in "ab"))], MEASURED)
+    assert (decision.outcome, decision.why) == (NOT_TESTABLE, f"{NO_VALUE} of any part")
 
 
 def test_a_claim_means_something_only_where_its_conditions_hold() -> None:
@@ -317,11 +331,11 @@ BASE, STEP, NOISE = 0.5, 0.02, np.linspace(-1, 1, 100)
 
 
 def every_part() -> Iterator[Any]:
-    """Each part as a claim of its own, without preconditions."""
+    """Each part as a claim of its own, without preconditions, and as if no claim were withdrawn."""
     for path in sorted(FOLDER.glob("*.yaml")):
         for entry in load_claims(path):
             for number, part in enumerate(entry["parts"]):
-                alone = {key: value for key, value in entry.items() if key != "provided"}
+                alone = {key: value for key, value in entry.items() if key not in ("provided", "withdrawn")}
                 yield pytest.param({**alone, "parts": [part]}, id=f"{path.stem}: {entry['says'][:60]} {number}")
 
 

@@ -227,17 +227,18 @@ REDUCED = [
     for key in ("method.iterations", "audit.steps")
 ]
 STAMPS: list[tuple[pd.DataFrame, list[Reduction], str]] = [
-    (ROWS, [], "2 and 1 repetitions, official data"),
+    # A method with fewer repetitions than the others of its block and data set is named.
+    (ROWS, [], "2 repetitions (SenSR: 1), official data"),
     # What departs is counted by setting.
-    (ROWS, REDUCED, "2 and 1 repetitions, official data, 2 settings differ from the paper"),
-    (ROWS, REDUCED[:1], "2 and 1 repetitions, official data, 1 setting differs from the paper"),
+    (ROWS, REDUCED, "2 repetitions (SenSR: 1), official data, 2 settings differ from the paper"),
+    (ROWS, REDUCED[:1], "2 repetitions (SenSR: 1), official data, 1 setting differs from the paper"),
     # Trials of maps are counted, a grid of classifiers is not, nor is what has neither a model nor a map.
     (ROWS.assign(theta_1=0.4), [], "official data"),
     (MAPS, [], "2 repetitions, official data"),
     (MAPS.drop(columns="transport"), [], "official data"),
     # An audit that draws its own samples has none.
     (DRAWN, [], "simulated data"),
-    (pd.concat([DRAWN, ROWS]), [], "2 and 1 repetitions, official data and simulated data"),
+    (pd.concat([DRAWN, ROWS]), [], "2 repetitions (SenSR: 1), official data and simulated data"),
 ]
 
 

@@ -149,11 +149,11 @@ def test_the_first_page_waits_for_nothing_long_and_leaves_out_only_what_does() -
     expected = {path: run._seconds(*run.owners[path]) for stage in STAGES for path in first.files(stage, study)}
     assert max(expected.values()) <= QUICK < max(run._seconds(*run.owners[p]) for p in run.files("train", study))
     assert sum(expected.values()) < 2 * 5 * 60 * 0.8, "five minutes on two cores, with time for drawing"
-    (line,) = html.unfinished({**first.artefacts(study), "unfinished": True})
+    (line,) = html.unfinished(first.artefacts(study))
     assert all(word in line["text"] for word in ("methods", "Adult", "COMPAS"))
-    assert html.unfinished(first.artefacts(study)) == []
-    omitted, of_scale = ({one["part"] for one in own.artefacts(study)["left_out"]} for own in (first, run))
-    assert omitted - of_scale == {point.part for point in run.points(study) if point.method == "sensr"}
+    assert html.unfinished(run.artefacts(study)) == []
+    omitted = {one["part"] for one in first.artefacts(study)["unfinished"]}
+    assert omitted == {point.part for point in run.points(study) if point.method == "sensr"}
     assert len(first.collect(study)) == len(run.first_points) < len(run.collect(study))
     assert run.points(study) == run.planned[study], "the other jobs are of the whole study"
 
