@@ -21,7 +21,7 @@ from fairness_audits.audits.permutation.monte_carlo import Alternative, Method, 
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions, StratifiedCounts, near_zero
 from fairness_audits.audits.permutation.reasons import GUARANTEES, missing, stopping, without_variance
 from fairness_audits.audits.permutation.resamplers import countable, decisions, resampler
-from fairness_audits.audits.permutation.strata import Common, Homogeneity, Strata, stratified_p
+from fairness_audits.audits.permutation.strata import SUMS, Common, Homogeneity, Strata, stratified_p
 from fairness_audits.audits.permutation.units import Support, support
 from fairness_audits.errors import InvalidInput
 from fairness_audits.values import Array
@@ -263,7 +263,7 @@ def _within_strata(data: StratifiedCounts, metric: Rate, settings: Settings, bou
     strata = Strata(events[both, 0], units[both, 0], events[both, 1], units[both, 1])
     p, statistic, exact = stratified_p(strata)
     if settings.method == "exact" and not exact:
-        problem = "the stratified test is not exact for so many events"
+        problem = f"the sum of events over strata can take more than {SUMS:,} values, too many for an exact test"
         raise InvalidInput(problem, option="method", remedy="Use method=auto")
     value, (a, b) = p.of(settings.alternative), strata.rates.tolist()
     common = Common(strata, "ratio" if bounds is not None and bounds.comparison == "ratio" else "difference")

@@ -188,7 +188,7 @@ def two_ranked_moments(flags: Array, label: Array, moments: Array) -> None:
                 count[2 * group + y] = part[y, b] if group else every - part[y, b]
                 squares[2 * group + y] = part[2 + 2 * group + y, b]
             total[2 * group + 1] = part[6 + group, b]
-            # Of a positive and a negative of one group, one is lower.
+            # In each pair of a positive and a negative of a group, one of the two ranks lower.
             total[2 * group] = count[2 * group] * count[2 * group + 1] - total[2 * group + 1]
 
 

@@ -174,7 +174,7 @@ def stratified(table: Table, asked: Asked, columns: dict[str, Any], found: Data)
 
 @dataclass(frozen=True)
 class Strata(Grouping):
-    """A column of pairs of a group and a stratum. The first parts are those of the ``group``, the others strata."""
+    """A column of pairs of a group and a stratum. The first parts make the ``group``, the others the stratum."""
 
     group: Grouping | None = None
 

@@ -65,7 +65,7 @@ def with_strata(
     strata: Sequence[Mapping[str, Any]],
     asked: Asked,
 ) -> list[dict[str, Any]]:
-    """Return the results with what is known of their strata, and with the sentences to quote."""
+    """Return the results with the facts about their strata and the sentences to quote."""
     homogeneity = [one.test.within.homogeneity if one.test.within else None for one in findings]
     tests = [(*one.hypothesis, one.test.metric) for one in findings]
     adjusted = adjusted_p([one.p_value if one else None for one in homogeneity], tests, asked.correction)

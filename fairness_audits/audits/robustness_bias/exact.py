@@ -79,8 +79,8 @@ def formula_of(trial: Trial) -> Formula:
 def form_of(trial: Trial) -> tuple[str, Mapping[str, bool], Callable[[], Formula | None]]:
     """Return the form that the model seems to have, what rules out exact distances, and the reader of its formula.
 
-    The formula has the model's coefficients, leaves or weights in the units of the audit. It is None if the columns of
-    the model are not those of the audit.
+    The formula has the model's coefficients, leaves or weights in the units of the audit. It is None if the model
+    and the audit have different columns.
     """
     model, changes, (shift, scale) = trial.model, trial.changes, (trial.units.shift, trial.units.scale)
     categories = {f"the column {name!r} is a category": True for name in list(trial.encoding.levels)[:1]}

@@ -1,8 +1,8 @@
 r"""E-processes and confidence sequences for the rates of two groups, from counts of batches.
 
-Batch t has n_{At} and n_{Bt} rows of two groups, of which x_{At} and x_{Bt} are events. Given the past and the sizes of
-a batch, its rows are independent. Rates may change from batch to batch, and the share of each group may too. All
-statements therefore compare the groups *within* batches, with the weights of Mantel and Haenszel:
+Batch t has n_{At} and n_{Bt} rows of two groups; x_{At} and x_{Bt} of them are events. Given the past and the sizes of
+the groups in a batch, its rows are independent. Rates may change from batch to batch, and the share of each group may
+too. All statements therefore compare the groups *within* batches, with the weights of Mantel and Haenszel:
 
 .. math:: w_t = \frac{n_{At} n_{Bt}}{n_{At} + n_{Bt}}, \qquad
           \Delta_T = \frac{\sum_{t \le T} w_t (\theta_{At} - \theta_{Bt})}{\sum_{t \le T} w_t}.
@@ -45,7 +45,7 @@ NEWTON = 50
 CLOSE = 1e-12
 """Logarithm of an e-value, as a share of its threshold, that makes no difference."""
 LARGEST = 690.0
-"""Logarithm of the largest e-value that is told apart: 1e299."""
+"""Logarithm of 1e299. Larger e-values count as this one, so that they stay finite."""
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,9 @@ def log_gains(events: Array, trials: Array) -> Array:
               G_{gT}(b) = \sum_{t \le T} x_{gt} \log(1 + a (1 - q)) + (n_{gt} - x_{gt}) \log(1 - a q) + a q n_{gt}.
 
     This is a bet of Waudby-Smith and Ramdas, with the predicted rate in the place of the rate that is tested. The
-    theta of a batch may be anything, and people in a batch may differ: only their sum occurs. A bet on the difference
-    is the product of a bet b on the first group and -b on the second one (:func:`contrasted`). A weighted mean over
-    bets is a supermartingale too, and needs no choice of a bet.
+    theta of a batch may be anything, and people in a batch may differ: only the sum of their rates matters. A bet on
+    the difference is the product of a bet b on the first group and -b on the second one (:func:`contrasted`). A
+    weighted mean over bets is a supermartingale too, and needs no choice of a bet.
 
     Returns G.
 

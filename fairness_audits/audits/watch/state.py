@@ -106,7 +106,7 @@ class State(Checked):
 def resumed(given: Given) -> tuple[State, str | None]:
     """Return the state of the file that the options name, or a new one, and the text of the file.
 
-    Raises InvalidInput for a file that is no state, and for options that differ from those of the state.
+    Raises InvalidInput for a file that is not the state of a watch, and for options that differ from the state's.
     """
     path = given.state
     check_destination(path, False)

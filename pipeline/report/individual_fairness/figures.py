@@ -59,8 +59,8 @@ def figure_2(inputs: Inputs, found: pd.DataFrame) -> Picture:
         delta = configured(inputs, "audit", dataset, methods[0])["audit.delta"]
         level(axes, delta)
         axes.annotate(
-            f"$\\delta$ = {delta:g}", (1, delta), xycoords=("axes fraction", "data"), xytext=(-1, 2),
-            textcoords="offset points", fontsize=7, ha="right", va="bottom",
+            f"$\\delta$ = {delta:g}", (0, delta), xycoords=("axes fraction", "data"), xytext=(3, 2),
+            textcoords="offset points", fontsize=7, ha="left", va="bottom",
         )  # fmt: skip
         logarithmic(axes)
     kinds = [
