@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fairness_audits.errors import InvalidInput
-from fairness_audits.validation import Checked, Share, Size
+from fairness_audits.validation import Checked, Count, Share, Size
 from fairness_audits.values import Array, Dataset, Provenance
 
 if TYPE_CHECKING:
@@ -27,11 +27,13 @@ class SplitConfig(Checked, of="dataset"):
     """``train_fraction``: share of rows in each repetition's training set, rounded down.
 
     ``first_repetition``: number of the first repetition. With 100, the splits and all that is random in their models
-    and audits are those of repetitions 100, 101, and so on.
+    and audits are those of repetitions 100, 101, and so on. ``trainings``: number of consecutive repetitions that share
+    a split, and differ in what is random in their models and audits.
     """
 
     train_fraction: Share
     first_repetition: Size
+    trainings: Count = field(default=1, kw_only=True)
 
 
 def random_split(n: int, train_fraction: float, rng: np.random.Generator) -> Split:

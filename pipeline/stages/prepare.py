@@ -73,8 +73,12 @@ def prepared(
         several = hasattr(module, "ALTERNATIVES") or hasattr(module, "recognised")
         rows = module.parse(paths[0].parent, *([paths[0].name] if several else []))
     first = getattr(config, "first_repetition", 0)
-    rngs = generators("prepare", kind, repetitions=repetitions, first=first)
+    trainings = getattr(config, "trainings", 1)
+    rngs = generators("prepare", kind, repetitions=-(-repetitions // trainings), first=first)
     dataset = module.prepare(rows, config, rngs, origin)
+    if trainings > 1:
+        train, test = (np.repeat(side, trainings, axis=0)[:repetitions] for side in (dataset.train, dataset.test))
+        dataset = replace(dataset, train=train, test=test)
     check(dataset)
     # Check again: the files must not have changed while they were read.
     paths = [_unchanged(file) for file in files]

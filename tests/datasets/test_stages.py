@@ -208,6 +208,15 @@ def test_the_first_repetition_of_a_later_run_is_that_repetition_of_a_longer_run(
     assert next(drawn)[3:] == next(drawn)
 
 
+def test_trainings_share_a_split(tmp_path: Path) -> None:
+    """The splits are those of one training each, and the last one may have fewer."""
+    each = run(tmp_path / "each", {**COMPAS, "first_repetition": 7}, 2)
+    shared = run(tmp_path / "shared", {**COMPAS, "first_repetition": 7, "trainings": 3}, 5)
+    assert (shared.first_repetition, shared.repetitions) == (7, 5)
+    assert (shared.train == each.train[[0, 0, 0, 1, 1]]).all()
+    assert (shared.test == each.test[[0, 0, 0, 1, 1]]).all()
+
+
 @pytest.mark.parametrize("name", ["adult", "compas"])
 def test_each_choice_of_rows_has_its_own_twin(name: str, tmp_path: Path) -> None:
     for rows, files in plugins.load("dataset", name).TWINS.items():
