@@ -82,6 +82,20 @@ def learned(rows: Rows, units: Units, seed: int) -> tuple[FairMetric, dict[str, 
     return metric, found
 
 
+def resampled(rows: Rows, units: Units, samples: int, seed: int) -> list[FairMetric]:
+    """Learn the metric of bootstrap samples of the rows. A sample from which none can be learned is left out."""
+    points, found = units.inward(rows.features), []
+    for rng in generators("audit", "loss-ratio", "metric samples", str(seed), repetitions=samples):
+        chosen = rng.integers(len(points), size=len(points))
+        sampled = {name: group[chosen] for name, group in rows.sensitive.items()}
+        try:
+            found.append(learn(points[chosen], sampled, rows.sensitive_inputs))
+        except InvalidInput:
+            # Rare groups are not in every sample. The result counts the samples that are left.
+            continue
+    return found
+
+
 def directions_in(path: Path, d: int) -> Array:
     """Read the numbers of a ``.npy`` file."""
     try:

@@ -339,7 +339,8 @@ loss-ratio => {DIRECTIONS} --steps 200 => held_out_rows whole_columns => not_rej
 loss-ratio => {DIRECTIONS} --model fair.pt --points 20 => not_rejected => still_growing
 loss-ratio => {DIRECTIONS} --steps 20 --delta 9 => not_rejected still_growing => saturated
 loss-ratio => {DIRECTIONS} --model own.py:p => read_as_probabilities saturated => metric_of_audited_rows
-loss-ratio => --sensitive sex => metric_of_audited_rows =>
+loss-ratio => --sensitive sex => metric_of_audited_rows metric_sample =>
+loss-ratio => --sensitive sex --metric-samples 0 => metric_of_audited_rows => metric_sample
 permutation => {AUC} => held_out_rows independent_rows => several_tests
 permutation => {AUC} --cluster person => => independent_rows
 permutation => {AUC} --method unstudentized => method_to_compare_with =>

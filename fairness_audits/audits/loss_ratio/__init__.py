@@ -48,6 +48,7 @@ def loss_ratio(
     search: Literal["auto", "gradient", "people"] = "auto",
     least_share: Share = 0.5,
     placebo: Literal["random", "none"] = "random",
+    metric_samples: Size = 10,
     bounds: str = "data",
     one_hot: Sequence[str] = (),
     delta: Positive = 1.25,
@@ -95,7 +96,7 @@ def loss_ratio(
     points : int, optional
         Number of rows to audit, drawn at random (default: all).
     seed : int, default 0
-        Random seed of the rows to audit, the reference rows, the placebo and the permutations.
+        Random seed of the rows to audit, the reference rows, the placebo, the samples and the permutations.
     classes : list of str, optional
         Names of the model's classes, in the order of its outputs (needed if there are more than two classes and the
         labels are not 0, 1, 2, ...).
@@ -117,6 +118,10 @@ def loss_ratio(
     placebo : {"random", "none"}, default "random"
         random: repeat the search along the same number of random directions. This shows how sensitive the model is to
         any change.
+    metric_samples : int, default 10
+        Number of bootstrap samples of the rows of a learned fair metric. A search along the gradient is repeated with
+        the metric of each sample, on few rows, in about the time of the audit. This shows how much the ratio depends
+        on the rows of the metric. 0 omits it.
     bounds : str, default "data"
         data: keep comparable individuals within the range of the data; FILE: within the bounds of a CSV file with the
         columns feature, low and high; none: without bounds, as published.

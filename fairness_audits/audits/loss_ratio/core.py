@@ -159,6 +159,25 @@ def along_random_directions(
     return loss_ratio_test(flow.original_loss, flow.losses[-1], delta, alpha)
 
 
+def over_metrics(
+    attack: Callable[[Plan, Array], Flow], plan: Plan, metrics: Sequence[FairMetric], rows: Array, found: LossRatio
+) -> Array:
+    """Repeat the same attack with other fair metrics: how much does the mean ratio depend on the metric?
+
+    ``attack`` follows a plan from the rows with the given numbers (m,). Returns the factors (k,) between the mean ratio
+    of these ``rows`` with each metric and their mean ratio in the attack that ``found`` describes, over the rows with
+    finite ratios in both. A metric without such rows has no factor.
+    """
+    last, own, factors = replace(plan, record=[len(plan.step_sizes)]), found.ratio[rows], []
+    for metric in metrics:
+        flow = attack(replace(last, metric=metric), rows)
+        other = loss_ratios(flow.original_loss, flow.losses[-1]).values
+        both = np.isfinite(own) & np.isfinite(other)
+        if both.any():
+            factors.append(other[both].sum() / own[both].sum())
+    return np.array(factors)
+
+
 def among_people(
     probability: Probability,
     decide: Decide,

@@ -6,7 +6,7 @@ Gradients come from a torch network or, for linear models and networks of scikit
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +37,7 @@ from fairness_audits.audits.loss_ratio.core import (
     along_random_directions,
     among_people,
     among_random_columns,
+    over_metrics,
     recorded_steps,
 )
 from fairness_audits.audits.loss_ratio.ratio_tests import RatioTest
@@ -52,6 +53,9 @@ from fairness_audits.values import Array
 
 if TYPE_CHECKING:
     import torch
+
+METRIC_ROWS = 200
+"""Least number of rows, if there are as many, that are attacked with each of the other metrics."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,8 @@ class Evidence:
     ``outside`` (n,) marks comparables beyond the range of the data. ``within`` is the test with comparables kept in
     this range, None if the search keeps them there. ``placebo`` is the test of some of the rows with the same search
     along ``placebo_directions`` other directions, None if there was none. ``policy`` and ``candidates`` are the test of
-    the policy and the description of the candidates in a search among people.
+    the policy and the description of the candidates in a search among people. ``metric_factors`` (k,) are the factors
+    of the mean ratio with other metrics, measured on ``metric_rows`` rows.
     """
 
     found: LossRatio
@@ -104,6 +109,8 @@ class Evidence:
     placebo_directions: int = 0
     policy: RatioTest | None = None
     candidates: Mapping[str, Any] | None = None
+    metric_factors: Array = field(default_factory=lambda: np.zeros(0))
+    metric_rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -189,12 +196,14 @@ def by_gradient(
     step_size: float,
     steps: int,
     seed: int,
+    metrics: Sequence[FairMetric] = (),
     **limits: float,
 ) -> Evidence:
     """Attack rows along the gradient, and test both ratios against the ``limits`` delta and alpha at recorded steps.
 
-    Without bounds, the attack is repeated within the range of the data, for comparison. Raises InvalidInput if the step
-    size is unstable, or fewer than two rows have a finite ratio.
+    The attack is repeated with each of the other ``metrics``, k in all, on one part in k of the rows, but at least on
+    METRIC_ROWS. Without bounds, the attack is repeated within the range of the data, for comparison. Raises
+    InvalidInput if the step size is unstable, or fewer than two rows have a finite ratio.
     """
     units, points, label = audited.units, audited.points, audited.label
     schedule = step_schedule("constant", step_size, 0.0, steps)
@@ -224,6 +233,9 @@ def by_gradient(
     draws = [np.flatnonzero(audited.draw_of_row == draw) for draw in range(audited.draw_of_row.max(initial=-1) + 1)]
     (rng,) = generators("audit", "loss-ratio", "directions", str(seed), repetitions=1)
     placebo = along_random_directions(lambda plan, rows: engine.flow(plan, box, rows), plan, draws, rng=rng, **limits)
+    (rng,) = generators("audit", "loss-ratio", "metric rows", str(seed), repetitions=1)
+    some = np.sort(rng.permutation(everyone)[: max(METRIC_ROWS, len(everyone) // max(1, len(metrics)))])
+    factors = over_metrics(lambda plan, rows: engine.flow(plan, box, rows), plan, metrics, some, found)
     return Evidence(
         found,
         comparable=comparable,
@@ -234,6 +246,8 @@ def by_gradient(
         within=inside,
         placebo=placebo,
         placebo_directions=0 if placebo is None else audited.metric.basis.shape[1],
+        metric_factors=factors,
+        metric_rows=len(some),
     )
 
 

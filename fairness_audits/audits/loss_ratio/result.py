@@ -12,7 +12,7 @@ import pandas as pd
 
 from fairness_audits import texts
 from fairness_audits.arguments import Given
-from fairness_audits.audits.alike import bounds_of, columns_of, fair_metric, people_of
+from fairness_audits.audits.alike import bounds_of, columns_of, fair_metric, people_of, resampled
 from fairness_audits.audits.loss_ratio.evidence import (
     Audited,
     Evidence,
@@ -118,6 +118,7 @@ def audited(
         **measured(evidence, some, answers, 0 if tried.layers else answers.saturated),
         "search": search,
         "placebo": placebo_facts(evidence),
+        "metric_samples": metric_facts(evidence, given),
         "data": {
             "path": source.name,
             "sha256": source.sha256,
@@ -168,7 +169,10 @@ def searched(
         else:
             assert tried.layers is not None
             engine = of_layers(tried.layers, answers, rows)
-        evidence = by_gradient(engine, rows, **given.some("regularization", "step_size", "steps"), **test)
+        learned = given.metric_samples if alike["source"] == "learned" else 0
+        metrics = resampled(tables.known, rows.units, learned, given.seed)
+        attack = given.some("regularization", "step_size", "steps")
+        evidence = by_gradient(engine, rows, metrics=metrics, **attack, **test)
         return evidence, {"engine": "gradient", "gradient": "closed form" if tried.layers else "torch"}
     assert isinstance(answers, Answers)
     known = tables.everyone.features[held] if tables.without_reference else tables.known.features
@@ -216,6 +220,24 @@ def placebo_facts(evidence: Evidence) -> dict[str, Any] | None:
         return None
     rows = int(evidence.placebo.n + evidence.placebo.non_finite)
     return {"rows": rows, "directions": evidence.placebo_directions, **statistics(evidence.placebo)}
+
+
+def metric_facts(evidence: Evidence, given: Given) -> dict[str, Any] | None:
+    """Return how the ratio depends on the metric's sample, None with fewer than two samples.
+
+    ``low`` and ``high`` are T_n times the smallest and the largest factor, and ``reversed`` counts the samples with
+    T_n times the factor on the other side of the tolerance.
+    """
+    factors, test = evidence.metric_factors, evidence.found.course
+    if len(factors) < 2:
+        return None
+    statistic = test.statistic[-1] * factors
+    return {
+        **{"asked": given.metric_samples, "samples": len(factors), "rows": evidence.metric_rows},
+        **plain({"deviation": np.log(factors).std(ddof=1), "low": statistic.min(), "high": statistic.max()}),
+        "standard_error": plain(test.std[-1] / np.sqrt(test.n[-1]) / test.mean[-1]),
+        "reversed": int(((statistic > given.delta) != test.rejected[-1]).sum()),
+    }
 
 
 def statistics(test: RatioTest, place: int | tuple[()] = ()) -> dict[str, Any]:

@@ -120,3 +120,48 @@ def test_the_verdict_says_where_a_rejection_is_not_particular_to_the_attribute(
         "whole": False,
     }
     assert bool(texts.named("loss_ratio", "beside_placebo", facts)) == told
+
+
+def test_metric_samples_show_how_much_the_ratio_varies_with_the_rows_of_the_metric() -> None:
+    """As much as over new rows for the metric, about. The test itself does not change."""
+    weights = np.array([[1.0, 1.0, -1.0, 0.5]])
+    rng = np.random.default_rng(8)
+
+    def drawn(n: int) -> tuple[pd.DataFrame, np.ndarray]:
+        sex = rng.integers(0, 2, n)
+        X = pd.DataFrame(rng.normal(size=(n, 4)) + np.outer(sex, [0.6, 0.6, 0, 0]), columns=list("abcd"))
+        return X, sex
+
+    X, sex = drawn(600)
+    y = (X.to_numpy() @ weights[0] + rng.logistic(size=600) > 0).astype(int)
+    fitted = LogisticRegression().fit(X, y)
+    options: Any = {"standardize": "none", "steps": 100, "placebo": "none", "bounds": "none"}
+    with_samples, without = (
+        fa.loss_ratio(fitted, X, y, sensitive=pd.DataFrame({"sex": sex}), metric_samples=samples, **options)
+        for samples in (20, 0)
+    )
+    assert with_samples.facts["results"] == without.facts["results"]
+    assert without.facts["metric_samples"] is None
+    found = with_samples.facts["metric_samples"]
+    assert (found["asked"], found["samples"], found["rows"]) == (20, 20, 200)
+    means = []
+    for _ in range(20):
+        others, group = drawn(600)
+        audited = fa.loss_ratio(
+            fitted, X, y, sensitive=pd.DataFrame({"sex": sex}), reference=others.assign(sex=group), metric_samples=0,
+            **options,
+        )  # fmt: skip
+        means.append(audited.facts["results"]["loss_ratio"]["S_n"])
+    assert 0.5 < found["deviation"] / np.log(means).std(ddof=1) < 2
+    bound = with_samples.facts["results"]["loss_ratio"]["T_n"]
+    assert found["low"] < bound < found["high"]
+
+
+def test_samples_without_a_rare_group_are_not_counted_and_given_directions_have_none(model: LogisticRegression) -> None:
+    X, y, _ = people(2)
+    rare = pd.DataFrame({"rare": (np.arange(len(X)) == 7).astype(int)})
+    found = fa.loss_ratio(model, X, y, sensitive=rare, standardize="none", steps=20).facts["metric_samples"]
+    assert found["asked"] == 10
+    assert 2 <= found["samples"] < 10
+    given = fa.loss_ratio(model, X, y, directions=[0, 1, 1], standardize="none", steps=20)
+    assert given.facts["metric_samples"] is None

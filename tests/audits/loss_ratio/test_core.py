@@ -1,5 +1,6 @@
 """The core of the loss-ratio audit, on arrays."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairness_audits.attacks.gradient_flow import Flow, Plan, gradient_flow
-from fairness_audits.audits.loss_ratio.core import LossRatio, along_gradient, along_random_directions
+from fairness_audits.audits.loss_ratio.core import LossRatio, along_gradient, along_random_directions, over_metrics
 from fairness_audits.audits.loss_ratio.ratio_tests import loss_ratio_test
 from fairness_audits.fair_metric import from_directions
 from fairness_audits.models import mlp
@@ -93,3 +94,18 @@ def test_the_placebo_has_as_many_directions_and_none_where_all_are_sensitive() -
     assert abs(float(seen[0].basis[:, 0] @ seen[1].basis[:, 0])) < 1
     every = Plan(from_directions(np.eye(4)), 50.0, np.full(60, 0.01), [60])
     assert along_random_directions(attack, every, draws, rng=np.random.default_rng(0), **LIMITS) is None
+
+
+def test_other_metrics_change_the_ratio_by_their_factor_on_the_same_rows() -> None:
+    x, y = rows()
+    other = replace(PLAN, metric=from_directions(np.array([[0.0, 1.0, 0.5, 0.0]])))
+
+    def attack(plan: Plan, some: Array) -> Flow:
+        return flow(x[some], y[some], plan)
+
+    found, instead = (along_gradient(partial(flow, x, y), x, y, plan, **LIMITS) for plan in (PLAN, other))
+    some = np.arange(10, 50)
+    factors = over_metrics(attack, PLAN, [PLAN.metric, other.metric], some, found)
+    assert factors == pytest.approx([1.0, instead.ratio[some].mean() / found.ratio[some].mean()])
+    assert abs(factors[1] - 1) > 0.01
+    assert over_metrics(attack, PLAN, [], some, found).shape == (0,)
