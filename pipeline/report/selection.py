@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,8 @@ def parse_setting(text: Any) -> dict[str, str | float]:
     return setting
 
 
-def select(rows: pd.DataFrame, setting: Setting) -> pd.DataFrame:
-    """Select the rows that agree with every part of ``setting``.
+def select(rows: pd.DataFrame, setting: Mapping[str, Any]) -> pd.DataFrame:
+    """Select the rows that agree with every part of ``setting``; a list stands for any of its values.
 
     Raises InvalidInput for a key that is not a column.
     """
@@ -89,7 +89,9 @@ def by_repetition(rows: pd.DataFrame, of: str = "") -> pd.Series:
     return rows.set_index("repetition")["value"].sort_index()
 
 
-def _equal(column: pd.Series, wanted: str | float) -> np.ndarray:
+def _equal(column: pd.Series, wanted: str | float | Sequence[str]) -> np.ndarray:
+    if not isinstance(wanted, (str, float, int)):
+        return np.logical_or.reduce([_equal(column, one) for one in wanted])
     if isinstance(wanted, str):
         same = column == wanted
         # Nearly all text columns are categories, which compare directly. Only plain text can be missing.
