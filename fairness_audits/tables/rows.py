@@ -169,13 +169,14 @@ def outcomes(
     return outcome, scores, decision
 
 
-def numbers(table: Table, columns: Sequence[str], values: int = VALUES) -> dict[str, Array]:
+def numbers(table: Table, columns: Sequence[str], values: int = VALUES, role: str = "numbers") -> dict[str, Array]:
     """Return columns of an ``opened`` table as doubles (n,) in the order of the rows.
 
-    Raises InvalidInput as :func:`predictions` does, also if a row does not have a finite number.
+    Raises InvalidInput as :func:`predictions` does, also if a row does not have a finite number; its option is that of
+    the ``role``, if there is one.
     """
     frame = _fetched(table, {f"column {position + 1}": column for position, column in enumerate(columns)}, values)
-    return {column: numeric(table, Score(column), "numbers", frame[column]) for column in columns}
+    return {column: numeric(table, Score(column), role, frame[column]) for column in columns}
 
 
 def _fetched(table: Table, roles: Mapping[str, str | None], values: int) -> pd.DataFrame:

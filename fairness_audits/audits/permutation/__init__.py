@@ -44,6 +44,7 @@ def permutation_test(
     data: Any = None,
     positive: str | None = None,
     threshold: Number | None = None,
+    top: Count | Share | None = None,
     regression: bool = False,
     cluster: ArrayLike | None = None,
     weight: ArrayLike | None = None,
@@ -83,7 +84,8 @@ def permutation_test(
     score : array-like (n,), optional
         Scores or probabilities of class 1.
     prediction : array-like (n,), optional
-        Decisions: 0 and 1, or the two values of the label. Alternatively, ``threshold`` derives them from the scores.
+        Decisions: 0 and 1, or the two values of the label. Alternatively, ``threshold`` or ``top`` derives them from
+        the scores.
     data : data frame or path, optional
         Rows in a frame of pandas, polars, Arrow, DuckDB or Spark, or in CSV or Parquet files. The arrays are then names
         of its columns, and rows are counted where they are: a lazy frame of polars, DuckDB or Spark is not collected if
@@ -92,6 +94,9 @@ def permutation_test(
         The label's value that counts as 1 (needed unless labels are 0 and 1).
     threshold : float, optional
         Makes decisions from scores: 1 if the score is at least this.
+    top : int or float in (0, 1), optional
+        Makes decisions from a ranking of all rows by score: 1 for this many rows with the highest scores, or for this
+        share of the rows. Rows that tie with the last of them are decided alike, so more rows may be selected.
     regression : bool, default False
         The label is a number that the score predicts. Means of scores and errors are compared.
     cluster : array-like (n,), optional

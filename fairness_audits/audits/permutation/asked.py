@@ -121,12 +121,18 @@ def _check_outputs(given: Given, metrics: list[Metric]) -> None:
     scored, decided = given.score is not None, given.prediction is not None
     if not (scored or decided) and [metric.name for metric in metrics] != [BASE_RATE]:
         raise InvalidInput("there is nothing to audit", remedy="Give the score or the prediction")
-    if given.threshold is not None and not scored:
-        problem = "threshold turns scores into decisions, but there is no score"
-        raise InvalidInput(problem, option="threshold", remedy="Give the score")
-    if given.threshold is not None and decided:
-        problem = "threshold turns scores into decisions, but the prediction already gives decisions"
-        raise InvalidInput(problem, option="threshold", remedy="Drop one of them")
+    deciding = [name for name in ("threshold", "top") if getattr(given, name) is not None]
+    for name in deciding:
+        if not scored:
+            problem = f"{name} turns scores into decisions, but there is no score"
+            raise InvalidInput(problem, option=name, remedy="Give the score")
+        if decided or len(deciding) > 1:
+            others = "the threshold" if len(deciding) > 1 else "the prediction"
+            problem = f"{deciding[-1]} turns scores into decisions, but {others} already gives decisions"
+            raise InvalidInput(problem, option=deciding[-1], remedy="Drop one of them")
+    if given.top is not None and given.weight is not None:
+        problem = "top counts rows of a ranking, but with weights a row stands for several"
+        raise InvalidInput(problem, option="top", remedy="Give the threshold of the cut instead")
     if given.positive is not None and given.label is None:
         problem = "positive names a value of the label, but there is no label"
         raise InvalidInput(problem, option="positive", remedy="Code the decisions as 0 and 1")
@@ -144,7 +150,8 @@ def _check_metric(metric: Metric, given: Given) -> None:
         raise InvalidInput(f"metric {name} needs two classes", option="metric", remedy=remedy)
     if given.weight is not None and own:
         raise InvalidInput(f"metric {name} cannot use weights", option="weight", remedy="Drop one of them")
-    if rate and name != BASE_RATE and given.prediction is None and given.threshold is None:
+    decided = any(value is not None for value in (given.prediction, given.threshold, given.top))
+    if rate and name != BASE_RATE and not decided:
         remedy = "Give the prediction, or a threshold for the scores"
         raise InvalidInput(f"metric {name} needs decisions", option="prediction", remedy=remedy)
     if not (rate or own) and given.score is None:

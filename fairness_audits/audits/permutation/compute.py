@@ -12,7 +12,7 @@ import numpy as np
 
 from fairness_audits.audits.inference import adjusted_p, least_draws
 from fairness_audits.audits.permutation import metrics as known_metrics
-from fairness_audits.audits.permutation.asked import CORRELATION, Asked
+from fairness_audits.audits.permutation.asked import BASE_RATE, CORRELATION, Asked, of_decisions
 from fairness_audits.audits.permutation.core import GroupMetric, PermutationTest, by_group, tested
 from fairness_audits.audits.permutation.correlation import correlation_test
 from fairness_audits.audits.permutation.equivalence import Conclusion
@@ -20,7 +20,8 @@ from fairness_audits.audits.permutation.metrics import Metric
 from fairness_audits.audits.permutation.monte_carlo import SIDED, tails
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions
 from fairness_audits.audits.permutation.pairs import largest_t
-from fairness_audits.audits.permutation.reading import grouped_by, read, varies
+from fairness_audits.audits.permutation.reading import cut, grouped_by, read, varies
+from fairness_audits.audits.permutation.reasons import GUARANTEES
 from fairness_audits.audits.permutation.units import Support, fewest, support
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import listed
@@ -96,7 +97,12 @@ def _by_group(
 
     Ratios are those to the ``reference``, the last group, or else to the group with the highest rate.
     """
-    named = {"grouping": grouping, "metric": metric.name, "class": of_class or None, "title": titled(metric, of_class)}
+    named = {
+        "grouping": grouping,
+        "metric": metric.name,
+        "class": of_class or None,
+        "title": titled(metric, of_class, asked),
+    }
     found = by_group(content, metric, asked.testing(metric))
     base = found[-1] if reference else max(found, key=lambda one: one.value if math.isfinite(one.value) else -math.inf)
 
@@ -138,9 +144,10 @@ def gather(table: Table, asked: Asked) -> tuple[tuple[Finding, ...], list[dict[s
     """
     jobs: list[Job] = []
     groups: list[dict[str, Any]] = []
+    reading = cut(table, asked)
     references = References(asked.given.reference, every=asked.given.ratio)
     for grouping in [grouped_by(text, table) for text in dict.fromkeys(asked.given.group)]:
-        for metric, (content, basis), of_class in read(table, asked, grouping):
+        for metric, (content, basis), of_class in read(table, reading, grouping):
             content, reference = references.last(content, grouping.name)
             jobs += _group_jobs(asked, grouping.name, metric, of_class, content, basis, reference)
             groups += _by_group(content, metric, of_class, grouping.name, asked, reference)
@@ -164,9 +171,18 @@ def gather(table: Table, asked: Asked) -> tuple[tuple[Finding, ...], list[dict[s
     return _corrected(findings, asked.correction), groups, asked
 
 
-def titled(metric: Metric, of_class: str) -> str:
-    """Return the metric's name for readers, with the class that it is about."""
+def titled(metric: Metric, of_class: str, asked: Asked) -> str:
+    """Return the metric's name for readers, with the class, or the top of the ranking, that it is about."""
+    if ranked(metric, asked):
+        what = "share in" if metric.name == "selection_rate" else f"{metric.title} of"
+        top = asked.given.top
+        return f"{what} the top {f'{top:,}' if top >= 1 else f'{100 * top:g} %'}"
     return f"{metric.title} of class {of_class}" if of_class else metric.title
+
+
+def ranked(metric: Metric, asked: Asked) -> bool:
+    """Return whether a metric's decisions are the top of a ranking."""
+    return asked.given.top is not None and of_decisions(metric) and metric.name != BASE_RATE
 
 
 class References:
@@ -268,7 +284,9 @@ def _group_jobs(
         rests_on = tuple(every[content.groups.index(name)] for name in test.groups)
         if test.within:
             rests_on = tuple(Support(units, None) for units in test.units)
-        title = titled(metric, of_class)
+        title = titled(metric, of_class, asked)
+        if ranked(metric, asked):
+            test = replace(test, guarantee=GUARANTEES["top"])
         return Finding(grouping, title, test, basis, few, of, varied, adjusted, rests_on=rests_on, of_class=of_class)
 
     def compared(content: Counts | Predictions, asked: Asked) -> list[Finding]:

@@ -1,7 +1,7 @@
 """Read the data of each metric from a table: counts of decisions, counts of scores, or rows."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.table import Attribute, attribute
 from fairness_audits.messages import check_columns, has_column, listed, unlike
 from fairness_audits.results.formats import as_typed
-from fairness_audits.tables import CELLS, contingency, predictions
+from fairness_audits.tables import CELLS, contingency, numbers, predictions
 from fairness_audits.tables.frame import Table
 from fairness_audits.tables.groupings import Constant, Grouping, Part
 from fairness_audits.tables.groupings import grouping as grouping_of
@@ -44,6 +44,26 @@ CLASSES = 50
 """Largest number of classes of a label with more than two."""
 Data: TypeAlias = tuple[Counts | Predictions, str]
 """The data of a metric's tests, and a description of how they were read."""
+
+
+def cut(table: Table, asked: Asked) -> Asked:
+    """Return the options with the threshold that selects the ``top`` of all rows by score, if it is asked for.
+
+    The threshold is the score of the last of these rows, so all rows with this score are selected. The numbers are a
+    note of the table. Raises InvalidInput if the top has all rows.
+    """
+    given = asked.given
+    if given.top is None:
+        return asked
+    score = numbers(table, [given.score], role="score")[given.score]
+    top = given.top if given.top >= 1 else max(1, round(given.top * len(score)))
+    if top >= len(score):
+        problem = f"{table.name}: top={given.top:g} selects all {len(score):,} rows"
+        raise InvalidInput(problem, source=table.name, option="top", remedy="Select fewer")
+    last = np.partition(score, len(score) - top)[len(score) - top]
+    selected = int((score >= last).sum())
+    table.notes["top"] = {"top": top, "rows": len(score), "last": float(last), "tied": selected - top}
+    return replace(asked, given=given.but(threshold=float(last)))
 
 
 def read(table: Table, asked: Asked, grouping: Attribute) -> Iterator[tuple[Metric, Data, str]]:

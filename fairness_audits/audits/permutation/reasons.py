@@ -17,6 +17,8 @@ GUARANTEES = {
     "number of independent rows, even if the strata differ in other ways",
     "asymptotic": "if the rates are equal in every stratum, the probability of rejection tends to alpha as the number "
     "of rows or of strata grows",
+    "top": "if the ranking of the rows does not depend on the group, the probability of rejection is at most alpha for "
+    "every number of rows",
     "unstudentized": "if the groups have the same distribution, the probability of rejection is at most alpha; if "
     "only the metric is equal, it can be far from alpha",
 }
