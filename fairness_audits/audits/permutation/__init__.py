@@ -4,9 +4,9 @@ r"""Permutation tests of the difference of a metric between groups: valid for an
   ``PermutationTest``; ``pairs.largest_t`` tests every pair of groups; ``correlation.correlation_test`` tests a
   continuous attribute; ``power.sample_size`` computes the number of rows needed; ``samples`` tests many samples at
   once.
-- Internals: ``metrics``; ``exact`` for enumerated distributions; ``strata`` for comparisons within strata;
-  ``resamplers`` for random permutations (of counts in ``draws``, of rows in ``rows``); ``monte_carlo`` for their
-  p-values; ``intervals``, one function for each estimator, and ``doubts``, what widens them.
+- Internals: ``metrics``; ``exact`` for enumerated distributions; ``strata`` and ``matched`` for comparisons within
+  strata and within pairs; ``resamplers`` for random permutations (of counts in ``draws``, of rows in ``rows``);
+  ``monte_carlo`` for their p-values; ``intervals``, one function for each estimator, and ``doubts``, what widens them.
 - The user's audit: :func:`permutation_test`, ``asked`` (its options), ``compute`` (from a table to tests),
   ``result`` and ``within`` (its strata).
 
@@ -32,7 +32,14 @@ Correction = Literal["holm", "max-t", "bonferroni", "bh", "by", "none"]
 
 
 @audit(
-    one={"y": "label", "score": "score", "prediction": "prediction", "cluster": "cluster", "weight": "weight"},
+    one={
+        "y": "label",
+        "score": "score",
+        "prediction": "prediction",
+        "cluster": "cluster",
+        "weight": "weight",
+        "matched": "matched",
+    },
     several={"group": "group", "within": "within", "attribute": "attribute"},
     python=("cross", "data"),
 )
@@ -53,6 +60,7 @@ def permutation_test(
     reference: Sequence[str] = (),
     pairs: bool = False,
     within: ArrayLike | pd.DataFrame | None = None,
+    matched: ArrayLike | None = None,
     attribute: ArrayLike | pd.DataFrame | None = None,
     metric: Metrics,
     method: Literal["auto", "exact", "studentized", "unstudentized"] = "auto",
@@ -115,6 +123,10 @@ def permutation_test(
     within : array-like (n,) or data frame (n, k), optional
         Columns of strata, such as the occupation. Rates are compared within the same stratum: a stratified exact test,
         and the common difference (or with ``ratio``, the common ratio) over all strata.
+    matched : array-like (n,), optional
+        The pair of each row, such as the prompt: rows of a pair lie in different groups and are otherwise the same.
+        Rates and means are compared within pairs, by McNemar's exact test or by random signs. Clusters may hold whole
+        pairs of all groups.
     attribute : array-like (n,) or data frame (n, k), optional
         Numeric attributes for the metric ``correlation``, the correlation of the score with an attribute.
     metric : str, function, or list of them
@@ -177,6 +189,7 @@ def permutation_test(
 
     given = Given(permutation_test, locals())
     single = {"y": y, "score": score, "prediction": prediction, "cluster": cluster, "weight": weight}
+    single |= {"matched": matched}
     several = {"group": group, "within": within, "attribute": attribute}
     columns = Columns(single, several=several, data=data)
     groups, derived = columns.groups(cross)

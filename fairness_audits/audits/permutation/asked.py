@@ -13,7 +13,10 @@ from fairness_audits.audits.permutation import monte_carlo
 from fairness_audits.audits.permutation.equivalence import Bounds
 from fairness_audits.audits.permutation.metrics import (
     EQUALIZED_ODDS,
+    EVERYTHING,
     METRICS,
+    NEGATIVE,
+    POSITIVE,
     RATES,
     WITHOUT_LABEL,
     Auc,
@@ -112,6 +115,8 @@ def asked_by(given: Given) -> Asked:
         raise InvalidInput("group needs a metric that compares groups", option="group", remedy=remedy)
     if given.within:
         _check_within(given, metrics)
+    if given.matched is not None:
+        _check_matched(given, metrics)
     _check_comparison(given)
     return Asked(given, tuple(metrics), given.draws or DRAWS, given.correct.replace("-", "_"))
 
@@ -190,6 +195,23 @@ def _check_within(given: Given, metrics: Sequence[Metric]) -> None:
     if conflicts:
         value = given.values[conflicts[0]]
         problem = f"within has an exact test, which cannot have {advised(conflicts[0], value)}"
+        raise InvalidInput(problem, option=conflicts[0], remedy="Drop one of them")
+
+
+def _check_matched(given: Given, metrics: Sequence[Metric]) -> None:
+    """Raise InvalidInput for metrics and options that a comparison within pairs cannot have."""
+    for metric in metrics:
+        fixed = isinstance(metric, Rate) and metric.among in (EVERYTHING, POSITIVE, NEGATIVE)
+        if not fixed and not (isinstance(metric, Mean) and not metric.decisions):
+            problem = f"matched compares the rows of a pair, and {metric.name} is no mean over them"
+            raise InvalidInput(problem, option="metric", remedy="Use selection_rate, tpr, accuracy or a mean of scores")
+    names = ("within", "weight", "attribute", "ratio", "top", "pairs")
+    conflicts = [name for name in names if given.values[name] not in (None, (), False)]
+    conflicts += ["correct"] if given.correct == "max-t" else []
+    conflicts += ["method"] if given.method == "unstudentized" else []
+    if conflicts:
+        value = given.values[conflicts[0]]
+        problem = f"matched compares rows within pairs, which cannot have {advised(conflicts[0], value)}"
         raise InvalidInput(problem, option=conflicts[0], remedy="Drop one of them")
 
 

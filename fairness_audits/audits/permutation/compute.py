@@ -279,11 +279,14 @@ def _group_jobs(
 
     def found(content: Counts | Predictions, test: PermutationTest, adjusted: float | None = None) -> Finding:
         few, of = fewest(content, metric), (grouping, *test.groups, what)
-        few, varied = min(test.units) if few is None or test.within else few, varies(content, metric)
+        parts = test.within or test.matched
+        few, varied = min(test.units) if few is None or parts else few, varies(content, metric)
         every = support(content, metric)
         rests_on = tuple(every[content.groups.index(name)] for name in test.groups)
         if test.within:
             rests_on = tuple(Support(units, None) for units in test.units)
+        if test.matched:
+            rests_on = tuple(Support(test.matched.pairs, events) for events in test.matched.events)
         title = titled(metric, of_class, asked)
         if ranked(metric, asked):
             test = replace(test, guarantee=GUARANTEES["top"])
@@ -301,7 +304,7 @@ def _group_jobs(
     if asked.correction == "max_t":
         yield Job(all_at_once, tuple((grouping, known[a], known[b], what) for a, b in places), drawn=True)
         return
-    if len(known) > 2 and not (given.pairs or given.ratio or reference):
+    if len(known) > 2 and not (given.pairs or given.ratio or given.matched or reference):
         parts = (against_rest(content, place) for place in range(len(known)))
     else:
         parts = (content.pair(a, b) for a, b in places)

@@ -76,7 +76,7 @@ def read(table: Table, asked: Asked, grouping: Attribute) -> Iterator[tuple[Metr
     columns["label"] = given.label or without(table, "label")
     found: dict[Callable[..., Data], Data] = {}
     for metric in asked.metrics:
-        alone = given.cluster or given.weight or given.regression or isinstance(metric, UserMetric)
+        alone = given.cluster or given.weight or given.matched or given.regression or isinstance(metric, UserMetric)
         reader = rows if alone else decisions if of_decisions(metric) else scores
         if reader not in found:
             try:
@@ -236,12 +236,13 @@ def scores(table: Table, asked: Asked, columns: dict[str, Any]) -> Data:
 
 def rows(table: Table, asked: Asked, columns: dict[str, Any]) -> Data:
     """Read all rows."""
-    others = asked.given.some("prediction", "threshold", "cluster", "weight", "regression")
+    others = asked.given.some("prediction", "threshold", "cluster", "weight", "regression", "matched")
     if asked.given.prediction is None and asked.given.score is None:
         others["prediction"] = without(table, "decision")
     content = predictions(table, **columns, **others, bounds=asked.limits)
     weighted = f", weighted by {asked.given.weight}" if asked.given.weight else ""
     units = f"rows, permuted together by {asked.given.cluster}" if asked.given.cluster else "every row"
+    units += f", in pairs by {asked.given.matched}" if asked.given.matched else ""
     return content, units + weighted
 
 

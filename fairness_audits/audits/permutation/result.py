@@ -156,6 +156,7 @@ def result(finding: Finding) -> dict[str, Any]:
             "undefined": test.undefined or None,
             "bounds": bounds_of(finding),
             "within": None,
+            "matched": test.matched and {"pairs": test.matched.pairs, "higher": test.matched.higher},
         }
     )
 
