@@ -63,6 +63,7 @@ def permutation_test(
     matched: ArrayLike | None = None,
     attribute: ArrayLike | pd.DataFrame | None = None,
     metric: Metrics,
+    score_bins: Count | None = None,
     method: Literal["auto", "exact", "studentized", "unstudentized"] = "auto",
     alternative: Literal["two-sided", "equal-tailed", "greater", "less"] | None = None,
     correct: Correction = "holm",
@@ -130,8 +131,12 @@ def permutation_test(
     attribute : array-like (n,) or data frame (n, k), optional
         Numeric attributes for the metric ``correlation``, the correlation of the score with an attribute.
     metric : str, function, or list of them
-        auc, tpr, selection_rate, f1, equalized_odds, ... (docs/guide/metrics.md lists all), or your own function
-        (y, score, weight).
+        auc, tpr, selection_rate, f1, equalized_odds, calibration, ... (docs/guide/metrics.md lists all), or your own
+        function (y, score, weight).
+    score_bins : int, optional
+        Number of bins of the score for the metric ``calibration``: the rates of positive labels are compared within
+        bins that hold equally many of all rows (default: the cube root of the number of rows, so that scores within a
+        bin are alike).
     method : {"auto", "exact", "studentized", "unstudentized"}, default "auto"
         auto: exact for rates, otherwise studentized. unstudentized: for comparison only.
     alternative : {"two-sided", "equal-tailed", "greater", "less"}, optional
@@ -168,7 +173,7 @@ def permutation_test(
     Result
         ``to_frame()`` has a row for each test: significant ones first, the largest difference first.
         ``to_frame("groups")`` has one for each group, the worst first. With ``within``, ``to_frame("strata")`` has one
-        for each stratum of each test.
+        for each stratum of each test. For ``calibration``, ``to_frame("curve")`` has one for each group and bin.
 
     Examples
     --------

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from fairness_audits.audits.inference import adjusted_p, least_draws
+from fairness_audits.audits.inference import adjusted_p, least_draws, wilson_interval
 from fairness_audits.audits.permutation import metrics as known_metrics
-from fairness_audits.audits.permutation.asked import BASE_RATE, CORRELATION, Asked, of_decisions
+from fairness_audits.audits.permutation.asked import CORRELATION, OF_LABELS, Asked, of_decisions
 from fairness_audits.audits.permutation.core import GroupMetric, PermutationTest, by_group, tested
 from fairness_audits.audits.permutation.correlation import correlation_test
 from fairness_audits.audits.permutation.equivalence import Conclusion
 from fairness_audits.audits.permutation.metrics import Metric
 from fairness_audits.audits.permutation.monte_carlo import SIDED, tails
-from fairness_audits.audits.permutation.outcomes import Counts, Predictions
+from fairness_audits.audits.permutation.outcomes import Counts, Predictions, StratifiedCounts
 from fairness_audits.audits.permutation.pairs import largest_t
 from fairness_audits.audits.permutation.reading import cut, grouped_by, read, varies
 from fairness_audits.audits.permutation.reasons import GUARANTEES
@@ -74,7 +74,7 @@ class Finding:
         For a one-sided test, the width is twice the distance to the finite end.
         """
         test = self.test
-        limit = width or (WIDTH if test.metric in known_metrics.RATES else math.inf)
+        limit = width or (WIDTH if test.metric in (*known_metrics.RATES, known_metrics.CALIBRATION.name) else math.inf)
         if self.rejected or test.undefined or test.metric == CORRELATION:
             return False
         assert test.difference is not None
@@ -106,7 +106,7 @@ def _by_group(
     found = by_group(content, metric, asked.testing(metric))
     base = found[-1] if reference else max(found, key=lambda one: one.value if math.isfinite(one.value) else -math.inf)
 
-    ratio = asked.given.ratio
+    ratio, curves = asked.given.ratio, curves_of(content, asked.given.alpha)
 
     def rank(one: GroupMetric) -> float:
         return -known_metrics.badness(metric.name, one.value) if math.isfinite(one.value) else math.inf
@@ -115,10 +115,26 @@ def _by_group(
         plain({
             **named, "name": one.group, "rows": one.rows, **one.rests_on._asdict(),
             "estimate": one.value, "interval": (one.low, one.high),
+            **({"curve": curves[one.group]} if curves else {}),
             **({"ratio": one.value / base.value if base.value else math.nan, "reference": base.group} if ratio else {}),
         })
         for one in sorted(found, key=rank)
     ]  # fmt: skip
+
+
+def curves_of(content: Counts | Predictions, alpha: float) -> dict[str, list[dict[str, Any]]]:
+    """Return the rate of positive labels of each group in each bin of the score, with Wilson's interval."""
+    if not isinstance(content, StratifiedCounts) or content.middle is None:
+        return {}
+    bins = list(zip(content.strata, content.middle.tolist(), strict=True))
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name, counts in zip(content.groups, content.by_stratum.sum(axis=-1).swapaxes(0, 1).tolist(), strict=True):
+        found[name] = [
+            {"bin": stratum, "score": score, "n": z + x, "events": x, "estimate": x / (z + x), "interval": ends}
+            for (stratum, score), (z, x) in zip(bins, counts, strict=True)
+            if z + x and (ends := wilson_interval(x / (z + x), z + x, 1 - alpha))
+        ]
+    return found
 
 
 def hypotheses(findings: Sequence[Finding]) -> int:
@@ -182,7 +198,7 @@ def titled(metric: Metric, of_class: str, asked: Asked) -> str:
 
 def ranked(metric: Metric, asked: Asked) -> bool:
     """Return whether a metric's decisions are the top of a ranking."""
-    return asked.given.top is not None and of_decisions(metric) and metric.name != BASE_RATE
+    return asked.given.top is not None and of_decisions(metric) and metric.name not in OF_LABELS
 
 
 class References:

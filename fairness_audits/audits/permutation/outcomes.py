@@ -206,11 +206,12 @@ class Counts:
 class StratifiedCounts(Counts):
     """Counts of decisions, and the part ``by_stratum[s]`` (G, 2, 2) of the table in each of S ``strata``.
 
-    A stratum may lack groups.
+    A stratum may lack groups. ``middle`` (S,) holds the mean score of each stratum if the strata are bins of the score.
     """
 
     strata: tuple[str, ...] = ()
     by_stratum: Array = field(default_factory=lambda: np.zeros((0, 0, 2, 2), dtype=np.int64))
+    middle: Array | None = None
 
     @classmethod
     def of_strata(cls, by_stratum: Array, groups: tuple[str, ...], strata: tuple[str, ...]) -> StratifiedCounts:
