@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from fairness_audits.audits.permutation.asked import CORRELATION
 from fairness_audits.audits.permutation.result import named
 from fairness_audits.results.markup import label_text
-from fairness_audits.results.style import FAINT, METHODS, new_figure
+from fairness_audits.results.style import FAINT, METHODS, line_style, new_figure
 
 LINES = 60
 """Largest number of tests in the figure, from the top of the table; more do not fit on a page."""
@@ -34,4 +34,28 @@ def figure(results: Sequence[Mapping[str, Any]]) -> Figure:
     axes.set_yticks(range(len(entries)), [label_text(named(entry), LETTERS) for entry in entries])
     axes.set_ylim(len(entries) - 0.4, -0.6)
     axes.set_xlabel("difference" if any(entry["metric"] != CORRELATION for entry in entries) else "correlation")
+    return drawn
+
+
+def curves(groups: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw the calibration curve of each group, one panel for each grouping."""
+    groupings = list(dict.fromkeys(group["grouping"] for group in groups))
+    drawn = new_figure(3.2 * len(groupings))
+    for number, grouping in enumerate(groupings, 1):
+        axes = drawn.add_subplot(len(groupings), 1, number)
+        own = sorted((group for group in groups if group["grouping"] == grouping), key=lambda group: str(group["name"]))
+        axes.axline((0.5, 0.5), slope=1, color=FAINT, linestyle=":", linewidth=0.8)
+        for place, group in enumerate(own):
+            color, line = line_style(place)
+            x, y = ([one[key] for one in group["curve"]] for key in ("score", "estimate"))
+            low, high = zip(*(one["interval"] for one in group["curve"]), strict=True)
+            axes.plot(
+                x, y, color=color, linestyle=line, marker="o", markersize=3, label=label_text(group["name"], LETTERS)
+            )
+            axes.fill_between(x, low, high, color=color, alpha=0.15, linewidth=0)
+        axes.set_ylim(-0.02, 1.02)
+        axes.set_ylabel("rate of positive labels")
+        axes.set_xlabel("score")
+        axes.set_title(label_text(grouping, LETTERS))
+        axes.legend(loc="upper left")
     return drawn

@@ -7,6 +7,7 @@ means by random signs. The change of the gap is tested like any difference of tw
 between groups.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -120,13 +121,8 @@ def change(delta: Array, *, rate: bool, alpha: float, draws: int, rng: np.random
 def score_interval(up: int, down: int, n: int, alpha: float) -> tuple[float, float]:
     r"""Compute the interval of level 1 - 2 alpha for the change of a rate over n pairs: up - down over n.
 
-    It holds every change d that neither one-sided score test rejects at level alpha. With u and w pairs that go up and
-    down,
-
-    .. math:: Z_d = \frac{u - w - n d}{\sqrt{n (2 q + d (1 - d))}},
-
-    where q is the maximum-likelihood share of pairs that go down if the change is d. Unlike the interval of Agresti and
-    Min, it is not too short if few pairs change.
+    It holds every change that neither one-sided test by :func:`score_statistic` rejects at level alpha. Unlike the
+    interval of Agresti and Min, it is not too short if few pairs change.
 
     References
     ----------
@@ -140,11 +136,21 @@ def score_interval(up: int, down: int, n: int, alpha: float) -> tuple[float, flo
     (0.016, 0.174)
     """
 
-    def statistic(d: float) -> float:
-        b, c = (2 * n - up + down) * d - up - down, -down * d * (1 - d)
-        q = max(0.0, -d, (float(np.sqrt(max(b * b - 8 * n * c, 0.0))) - b) / (4 * n))
-        gap, variance = up - down - n * d, n * (2 * q + d * (1 - d))
-        return 0.0 if gap == 0 else gap / float(np.sqrt(variance)) if variance > 0 else float(np.copysign(np.inf, gap))
+    def beyond(side: float) -> Callable[[float], bool]:
+        return lambda d: score_statistic(up, down, n, d) > side
 
     z = float(ndtri(1 - alpha))
-    return crossing(lambda d: statistic(d) > z, "difference"), crossing(lambda d: statistic(d) > -z, "difference")
+    return crossing(beyond(z), "difference"), crossing(beyond(-z), "difference")
+
+
+def score_statistic(up: int, down: int, n: int, d: float) -> float:
+    r"""Compute the score statistic of a change d of a rate, if u = ``up`` of n pairs go up and w = ``down`` go down.
+
+    .. math:: Z_d = \frac{u - w - n d}{\sqrt{n (2 q + d (1 - d))}},
+
+    where q is the maximum-likelihood share of pairs that go down if the change is d. Source: Tango 1998.
+    """
+    b, c = (2 * n - up + down) * d - up - down, -down * d * (1 - d)
+    q = max(0.0, -d, (float(np.sqrt(max(b * b - 8 * n * c, 0.0))) - b) / (4 * n))
+    gap, variance = up - down - n * d, n * (2 * q + d * (1 - d))
+    return 0.0 if gap == 0 else gap / float(np.sqrt(variance)) if variance > 0 else float(np.copysign(np.inf, gap))

@@ -88,7 +88,9 @@ def asked_of(given: Given) -> Asked:
     Raises InvalidInput for a metric that is no rate.
     """
     own = given.some(*FIXED, "margin")
-    asked = asked_by(Given(permutation_test, {}).but(**own, within=(), attribute=(), cluster=None, weight=None))
+    asked = asked_by(
+        Given(permutation_test, {}).but(**own, within=(), attribute=(), cluster=None, weight=None, matched=None)
+    )
     if strange := [metric.name for metric in asked.metrics if not isinstance(metric, Rate)]:
         problem = f"metric {strange[0]} is not the rate of a group"
         raise InvalidInput(problem, option="metric", remedy=f"Watch some of {', '.join(RATES)}")
