@@ -122,7 +122,7 @@ def _said(ordered: Sequence[Entry], findings: Sequence[Finding], asked: Asked) -
         **{"small": sum(map(_few, findings)), "least": LEAST_UNITS},
         "varied": any(one.varied for one in findings),
         "calibrated": asked.calibrated,
-        "uneven": asked.calibrated and any(one["within"] and _uneven(one["within"], asked) for one in known),
+        "uneven": any(one["within"] and _uneven(one["within"], asked) for one in known),
         "wide": 0 if asked.bounds else sum(one.wide(asked.given.width) for one in findings),
         "width": asked.given.width or WIDTH,
         "alone_in": list(dict.fromkeys(name for one in ordered if one["within"] for name in one["within"]["alone"])),
@@ -131,7 +131,7 @@ def _said(ordered: Sequence[Entry], findings: Sequence[Finding], asked: Asked) -
 
 
 def _uneven(within: Mapping[str, Any], asked: Asked) -> bool:
-    """Return whether some bins differ, or differ in their differences."""
+    """Return whether some strata differ, or differ in their differences."""
     same = within["homogeneity"]
     return bool(within["different"]) or (same is not None and same["adjusted_p_value"] <= asked.given.alpha)
 
