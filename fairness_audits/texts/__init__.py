@@ -36,7 +36,7 @@ from fairness_audits.results.result import Brief, Caveat, Facts, Outcome, Result
 
 INCONCLUSIVE = "CANNOT TELL"
 ENVIRONMENT = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-FORMATS = "decimal factor percent points level p_text p_is size span as_typed sentence signed"
+FORMATS = "decimal factor growth percent points level p_text p_is size span as_typed sentence signed"
 ENVIRONMENT.filters |= {name: getattr(formats, name) for name in FORMATS.split()}
 ENVIRONMENT.filters |= {
     "n": "{:,}".format,
