@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ import pandas as pd
 import pytest
 import torch
 from matplotlib.axes import Axes
+from sklearn.linear_model import LogisticRegression
 
 import fairness_audits as fa
 from fairness_audits import texts
 from fairness_audits.cli.commands import COMMANDS
+from fairness_audits.results import render
 from fairness_audits.results import typeset as tables
-from fairness_audits.results.document import STATUS
+from fairness_audits.results.document import STATUS, Heading
 from fairness_audits.results.formats import decimal, factor, fixed, growth, p_text, plain, plural, span
 from fairness_audits.results.glossary import TERMS, explained
 from fairness_audits.results.markup import label_text, typeset
@@ -395,6 +398,57 @@ def test_a_page_begins_in_plain_words_and_says_what_terms_mean() -> None:
     places = [shown.index(text) for text in ("In plain words", "Is &lt;it&gt; fair?", "Keep in mind", "Groups</h2>")]
     assert places == sorted(places)
     assert f'<abbr title="{TERMS["interval"]}">interval</abbr>' in shown
+
+
+def head(shown: str) -> dict[str, str]:
+    """Return what the head of a page states, by name."""
+    (facts,) = re.findall(r'<dl class="facts heading">(.*?)</dl>', shown, re.DOTALL)
+    return dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", facts))
+
+
+def test_the_head_of_a_page_states_what_was_audited_when_and_by_which_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = {"rows": 1200, "audited": 1000}
+    document = replace(DOCUMENT, facts={"data": data}, libraries=("numpy", "sklearn"))
+    named = Heading("Loans <2026>", "Scorecard 7", "Applications", date(2026, 3, 1))
+    shown = page(document, {"curves": b""}, named)
+    assert "<h1>Loans &lt;2026&gt;</h1>" in shown
+    assert "Toy audit of m.pt on &lt;rows&gt;.csv" in shown
+    stated = head(shown)
+    versions = stated.pop("Versions")
+    assert stated == {
+        "Date": "1 March 2026", "Model": "Scorecard 7", "Data": "Applications", "Rows": "1,200, 1,000 of them audited",
+    }  # fmt: skip
+    assert re.fullmatch(r"fairness_audits \S+, python \S+, numpy \S+, scikit-learn \S+", versions)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    stated = head(page(DOCUMENT, {"curves": b""}))
+    assert (stated["Date"], stated["Model"], stated["Data"]) == ("2 January 1970", "not stated", "not stated")
+    assert "Rows" not in stated
+
+
+def test_a_page_links_the_documentation_once_it_has_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(render, "DOCUMENTATION", "https://docs.example")
+    assert '<a href="https://docs.example/guide/legal.html">' in page(DOCUMENT, {"curves": b""})
+
+
+def test_the_names_on_a_page_are_options_of_the_command_and_of_saving(ledger: Path) -> None:
+    auc = ("--score", "p", "--metric", "auc", "--group", "sex")
+    named = ("--title", "Quarterly check", "--model-name", "Scorecard 7", "--data-name", "Applications")
+    assert run("permutation", *auc, *named, "--output", "out")[0] == 0
+    shown = Path("out", "permutation.html").read_text()
+    assert "<h1>Quarterly check</h1>" in shown
+    assert (head(shown)["Model"], head(shown)["Data"]) == ("Scorecard 7", "Applications")
+    table = pd.read_parquet("preds.parquet")
+    found = fa.permutation_test(prediction=table["p"] > 0.5, group=table["sex"], metric="selection_rate")
+    found.save("saved", title="By hand", data_name="Loans", day=date(2026, 3, 1))
+    stated = head(Path("saved", "permutation.html").read_text())
+    assert (stated["Date"], stated["Data"], stated["Rows"]) == ("1 March 2026", "Loans", f"{len(table):,}")
+
+
+def test_a_fitted_model_states_the_version_of_its_library() -> None:
+    rows = pd.DataFrame({"x": np.arange(80.0), "z": np.arange(80) % 7})
+    model = LogisticRegression().fit(rows, rows["x"] > 40)
+    found = fa.fliptest(model, rows, np.repeat(["a", "b"], 40), source="a", target="b", null_draws=1, refits=0)
+    assert set(found.to_dict()["versions"]) == {"fairness_audits", "python", "numpy", "scikit-learn"}
 
 
 def test_a_term_is_explained_once_and_no_part_of_a_word_is_one() -> None:
