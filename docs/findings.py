@@ -9,13 +9,14 @@ from pathlib import Path
 import yaml
 
 from fairness_audits.results.estimate import Estimate
+from fairness_audits.texts import texts_of
 from pipeline.report.claims import OUTCOMES
 from pipeline.report.comparison import AS_STATED, LEVEL
 from pipeline.report.rules import RULES
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "data" / "reference"
-PLACEHOLDER = re.compile(r"^\{\{ (claims|counts|numbers) (\w+) \}\}$", re.MULTILINE)
+PLACEHOLDER = re.compile(r"^\{\{ (claims|counts|numbers|terms) (\w+) \}\}$", re.MULTILINE)
 
 
 def read(name: str, study: str) -> list[dict[str, str]]:
@@ -123,7 +124,14 @@ def spread(value: str, std: str) -> str:
     return " ".join(text.format(float(one)) for text, one in (("{:.4g}", value), ("({:.2g})", std)) if one)
 
 
-MADE = {"claims": claims, "counts": counts, "numbers": numbers}
+def terms(_name: str) -> Iterator[str]:
+    """Yield the glossary of the audits, which pages of results use as well."""
+    found = {term: meaning for part in texts_of("glossary").values() for term, meaning in part.items()}
+    entries = (f"{term}\n  {found[term]}" for term in sorted(found, key=str.lower))
+    yield "```{glossary}\n" + "\n\n".join(entries) + "\n```"
+
+
+MADE = {"claims": claims, "counts": counts, "numbers": numbers, "terms": terms}
 
 
 def filled(text: str) -> str:

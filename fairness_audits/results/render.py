@@ -20,7 +20,7 @@ from fairness_audits.messages import shown
 from fairness_audits.results import markup, typeset
 from fairness_audits.results.document import UNNAMED, Document, Facts, Heading, Part, Section, Text, can_draw
 from fairness_audits.results.formats import DASH
-from fairness_audits.results.glossary import explained
+from fairness_audits.results.glossary import TERMS, explained
 from fairness_audits.results.table import Table
 from fairness_audits.results.typeset import WIDTH
 from fairness_audits.texts import texts_of
@@ -87,16 +87,17 @@ def _lines(part: Part) -> Iterator[str]:
 
 def page(document: Document, pictures: Mapping[str, bytes], heading: Heading = UNNAMED) -> str:
     """Return the page; ``pictures`` holds the PNG of each figure by its stem, or nothing without Matplotlib."""
-    data = document.facts.get("data", {})
+    data, seen = document.facts.get("data", {}), set[str]()
     return template(
         "audit.html",
         typeset=markup.typeset,
-        explained=lambda text: explained(markup.typeset(text)),
+        explained=lambda text: explained(markup.typeset(text), seen),
         head=lambda columns: Markup(typeset.html_head(columns, markup.typeset)),
         row=lambda cells, columns: Markup(typeset.html_row(columns, cells, _cell)),
     ).render(
         document=document,
         heading=heading,
+        terms=lambda: sorted(((term, TERMS[term]) for term in seen), key=lambda term: term[0].lower()),
         rows=data.get("rows", document.facts.get("rows")),
         audited=data.get("audited"),
         documentation=DOCUMENTATION,
