@@ -58,13 +58,6 @@ def factor(value: float | None) -> str:
     return f"{value:.3f}" if abs(value) < 10 else f"{value:,.1f}" if abs(value) < 1e5 else f"{value:.2e}"
 
 
-def growth(ratio: float) -> str:
-    """Format a ratio in words: ``25.0 % larger``, ``4.588 times as large`` from 2 on, ``3.0 % smaller``."""
-    if ratio >= 2:
-        return f"{factor(ratio)} times as large"
-    return f"{percent(abs(ratio - 1))} {'larger' if ratio >= 1 else 'smaller'}"
-
-
 def size(value: float) -> str:
     """Format a length with three significant digits, or with two if it is small, so that it fits its column."""
     return f"{value:.3g}" if value >= 0.01 else f"{value:.2g}"

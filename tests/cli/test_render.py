@@ -26,7 +26,7 @@ from fairness_audits.cli.commands import COMMANDS
 from fairness_audits.results import render
 from fairness_audits.results import typeset as tables
 from fairness_audits.results.document import STATUS, Heading
-from fairness_audits.results.formats import decimal, factor, fixed, growth, p_text, plain, plural, span
+from fairness_audits.results.formats import decimal, factor, fixed, p_text, plain, plural, span
 from fairness_audits.results.glossary import TERMS, explained
 from fairness_audits.results.markup import label_text, typeset
 from fairness_audits.results.render import csv_texts, json_text, junit_text, page, paragraph, terminal
@@ -162,9 +162,9 @@ def test_what_a_long_table_leaves_out_is_counted_and_in_its_file() -> None:
         (decimal, 0.12345, "0.1235"),
         (decimal, 0.00001, "1.0e-05"),
         (factor, 12345.6, "12,345.6"),
-        (growth, 1.25, "25.0 % larger"),
-        (growth, 0.97, "3.0 % smaller"),
-        (growth, 4.588, "4.588 times as large"),
+        (texts.growth, 1.25, "25.0 % larger"),
+        (texts.growth, 0.97, "3.0 % smaller"),
+        (texts.growth, 4.588, "4.588 times as large"),
         (fixed(2, "+"), -0.001, "+0.00"),
         (p_text, 1e-17, "< 1e-16"),
         (span, (None, 0.2), "at most 0.2000"),
