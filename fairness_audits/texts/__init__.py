@@ -34,6 +34,7 @@ from fairness_audits.messages import SHOWN, enumerated, listed
 from fairness_audits.results import formats
 from fairness_audits.results.result import Brief, Caveat, Facts, Outcome, Result, Section, Verdict
 
+
 def growth(ratio: float) -> str:
     """Format a ratio in words: ``25.0 % larger``, ``4.588 times as large`` from 2 on, ``3.0 % smaller``."""
     if ratio >= 2:
