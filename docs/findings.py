@@ -16,7 +16,15 @@ from pipeline.report.rules import RULES
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "data" / "reference"
-PLACEHOLDER = re.compile(r"^\{\{ (claims|counts|numbers|terms) (\w+) \}\}$", re.MULTILINE)
+STUDIES = {
+    "individual_fairness": "Individual fairness",
+    "fliptest": "FlipTest",
+    "permutation_tests": "Permutation tests",
+    "robustness_bias": "Robustness bias",
+    "agreement": "Do the audits agree?",
+}
+"""The headings of the page on findings."""
+PLACEHOLDER = re.compile(r"^\{\{ (claims|counts|decided|numbers|terms) (\w+) \}\}$", re.MULTILINE)
 
 
 def read(name: str, study: str) -> list[dict[str, str]]:
@@ -45,18 +53,30 @@ def tally(study: str) -> str:
     return ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])
 
 
+def decided(_name: str) -> Iterator[str]:
+    """Yield a table that counts the claims of each study by outcome."""
+    lines = []
+    for study, title in STUDIES.items():
+        counts = Counter(row["outcome"] for row in read("claims.csv", study))
+        lines.append(
+            (f"[{title}](#{title.lower().replace(' ', '-').rstrip('?')})", *(str(counts[one]) for one in OUTCOMES))
+        )
+    yield table(f"| claims of | {' | '.join(OUTCOMES)} |\n|---|{'--:|' * len(OUTCOMES)}", lines)
+
+
 def claims(study: str) -> Iterator[str]:
-    """Yield the claims of a study, each with its source, its outcome and its numbers."""
+    """Yield the claims of a study, decided ones first, each with its source, its outcome and its numbers."""
     listed = yaml.safe_load((ROOT / "data" / "published" / "claims" / f"{study}.yaml").read_text(encoding="utf-8"))
     sources = {claim["says"]: claim["source"] for claim in listed}
+    rows = sorted(read("claims.csv", study), key=lambda row: OUTCOMES.index(row["outcome"]))
     yield f"{tally(study)}.".capitalize()
     lines = [
         (plain(row["claim"]), plain(sources[row["claim"]]), "check: " * (row["of"] == "check") + row["outcome"])
-        for row in read("claims.csv", study)
+        for row in rows
     ]
     yield table("| claim | source | outcome |\n|---|---|---|", lines)
     yield "<details>\n<summary>The numbers behind each outcome</summary>"
-    for row in read("claims.csv", study):
+    for row in rows:
         parts = "\n".join(f"- {plain(part)}" for part in row["numbers"].split("; "))
         yield f"**{plain(row['claim'])}** *{row['outcome'].capitalize()}.*\n\n{said(row)}\n\n{parts}"
     yield "</details>"
@@ -131,7 +151,7 @@ def terms(_name: str) -> Iterator[str]:
     yield "```{glossary}\n" + "\n\n".join(entries) + "\n```"
 
 
-MADE = {"claims": claims, "counts": counts, "numbers": numbers, "terms": terms}
+MADE = {"claims": claims, "counts": counts, "decided": decided, "numbers": numbers, "terms": terms}
 
 
 def filled(text: str) -> str:

@@ -112,7 +112,7 @@ def page(document: Document, pictures: Mapping[str, bytes], heading: Heading = U
     )
 
 
-def template(name: str, package: str = "fairness_audits.results", **filters: Callable[..., str]) -> Template:
+def template(name: str, package: str = "fairness_audits.results", **filters: Callable[..., Any]) -> Template:
     """Load the template of a page from a package; it may include templates of this package, such as the style sheet."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
