@@ -34,6 +34,14 @@ from fairness_audits.messages import SHOWN, enumerated, listed
 from fairness_audits.results import formats
 from fairness_audits.results.result import Brief, Caveat, Facts, Outcome, Result, Section, Verdict
 
+
+def growth(ratio: float) -> str:
+    """Format a ratio in words: ``25.0 % larger``, ``4.588 times as large`` from 2 on, ``3.0 % smaller``."""
+    if ratio >= 2:
+        return f"{formats.factor(ratio)} times as large"
+    return f"{formats.percent(abs(ratio - 1))} {'larger' if ratio >= 1 else 'smaller'}"
+
+
 INCONCLUSIVE = "CANNOT TELL"
 ENVIRONMENT = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 FORMATS = "decimal factor percent points level p_text p_is size span as_typed sentence signed"
@@ -43,6 +51,7 @@ ENVIRONMENT.filters |= {
     "g": "{:g}".format,
     "form": lambda value, form: format(value, form),
     "count": formats.plural,
+    "growth": growth,
     "listed": listed,
     "enumerated": enumerated,
     "repr": repr,

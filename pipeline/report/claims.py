@@ -50,7 +50,7 @@ import pandas as pd
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import check_keys
 from fairness_audits.results.estimate import Estimate
-from fairness_audits.results.formats import interval, number
+from fairness_audits.results.formats import interval, number, parameter
 from pipeline.report import labels
 from pipeline.report.estimators import ESTIMATORS, estimate
 from pipeline.report.facts import DATA
@@ -118,6 +118,14 @@ class Region:
         end = float(given[name])
         return cls(**{"low" if name in ("above", "at_least") else "high": end}, strict=name in ("above", "below"))
 
+    def __str__(self) -> str:
+        low, high = parameter(self.low), parameter(self.high)
+        if math.isfinite(self.low) and math.isfinite(self.high):
+            return f"{low} to {high}"
+        if math.isfinite(self.low):
+            return f"{'above' if self.strict else 'at least'} {low}"
+        return f"{'below' if self.strict else 'at most'} {high}"
+
     def holds(self, low: float, high: float) -> bool:
         """Return whether [low, high] lies inside the region."""
         if self.strict:
@@ -143,6 +151,8 @@ class Found:
     holds: bool | None
     decimals: int = 3
     why: str = ""
+    claimed: str = ""
+    """The region that the claim states, in words."""
 
 
 @dataclass(frozen=True)
@@ -171,10 +181,10 @@ def lines(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
     for decision in decisions:
         # Parts that do not hold come first, then undecided parts.
         first = min(decision.parts, key=lambda part: (False, None, True).index(part.holds), default=None)
-        deciding = decision.why if first is None or decision.outcome == NOT_TESTABLE else _text(first)
+        deciding = decision.why if first is None or decision.outcome == NOT_TESTABLE else _claimed(first)
         line = {key: value for key, value in vars(decision).items() if key != "parts"}
         told.append(
-            {**line, "numbers": [*map(_text, decision.parts)], "deciding": deciding, "reference": "", "standing": ""}
+            {**line, "numbers": [*map(_claimed, decision.parts)], "deciding": deciding, "reference": "", "standing": ""}
         )
     return told
 
@@ -214,6 +224,11 @@ def listed(decisions: Sequence[Decision]) -> pd.DataFrame:
         for d in decisions
     ]
     return pd.DataFrame(rows, columns=["claim", "of", "outcome", "about", "settings", "changed", "numbers"])
+
+
+def _claimed(part: Found) -> str:
+    """Return the number of a part, and the region that the claim states."""
+    return f"{_text(part)}; claimed: {part.claimed}" if part.claimed else _text(part)
 
 
 def _text(part: Found) -> str:
@@ -303,7 +318,7 @@ def _decision(claim: Mapping[str, Any], measured: pd.DataFrame) -> Decision:
         elif holds is None and quantity.region.excludes(here.low, here.high):
             why = OF_MANY
         numbers = (here.value, here.low, here.high, here.n)
-        found.append(Found(quantity.part["label"], *numbers, holds, quantity.decimals, why))
+        found.append(Found(quantity.part["label"], *numbers, holds, quantity.decimals, why, str(quantity.region)))
     if refuted or not lacking:
         outcome = NOT_CONFIRMED if refuted else CONFIRMED if all(part.holds for part in found) else UNDECIDED
     else:

@@ -234,6 +234,13 @@ def tally(lines: pd.DataFrame) -> dict[str, Any]:
     }
 
 
+def tally_table(counted: Mapping[str, Any]) -> dict[str, int]:
+    """Return the numbers of a tally under the headings of the page's table."""
+    verdicts = counted["verdicts"]
+    compared = sum(verdicts[verdict] for verdict in GIVEN)
+    return {"numbers": counted["numbers"], "compared": compared, **verdicts}
+
+
 def tally_in_words(counted: Mapping[str, Any]) -> str:
     """Format a tally: ``54 numbers in 82 places. 52 compared: 46 show no difference, 6 differ. 2 not comparable``."""
     verdicts = counted["verdicts"]

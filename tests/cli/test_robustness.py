@@ -564,7 +564,15 @@ def entry(name: str, denominator: str, sigma: float, p: float) -> dict[str, Any]
 
 def sentence(found: dict[str, Any], alpha: float = 0.05, **facts: Any) -> str:
     """The sentence of the verdict about these groups, of an audit with true classes and without doubts."""
-    plain = {"misled": False, "lost_apart": False, "labelled": True, "budget": None, "fair": False, "unit": "image"}
+    plain = {
+        "misled": False,
+        "lost_apart": False,
+        "labelled": True,
+        "budget": None,
+        "fair": False,
+        "unit": "image",
+        "turning": "",
+    }
     known = {**plain, "alpha": alpha, "found": found, **shown_groups(found, alpha), **facts}
     return texts.rendered(texts.texts_of("robustness_bias")["sentence"], known)
 
