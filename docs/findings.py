@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from fairness_audits.results.estimate import Estimate
-from fairness_audits.texts import texts_of
+from fairness_audits.text_files import texts_of
 from pipeline.report.claims import OUTCOMES
 from pipeline.report.comparison import AS_STATED, LEVEL
 from pipeline.report.rules import RULES

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fairness_audits.arguments import TAKES, Audited, Given, Option
-from fairness_audits.texts import texts_of
+from fairness_audits.text_files import texts_of
 from fairness_audits.validation import Count
 
 if TYPE_CHECKING:

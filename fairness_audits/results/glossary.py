@@ -5,7 +5,7 @@ from html import escape
 
 from markupsafe import Markup
 
-from fairness_audits.texts import texts_of
+from fairness_audits.text_files import texts_of
 
 TERMS: dict[str, str] = texts_of("glossary")["pages"]
 """The meaning of each term, by the form that sentences use."""

@@ -23,7 +23,7 @@ from fairness_audits.results.formats import DASH
 from fairness_audits.results.glossary import TERMS, explained
 from fairness_audits.results.table import Table
 from fairness_audits.results.typeset import WIDTH
-from fairness_audits.texts import texts_of
+from fairness_audits.text_files import texts_of
 from fairness_audits.version import DOCUMENTATION, __version__
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 import fairness_audits as fa
 from fairness_audits import texts
 from fairness_audits.results.result import Result
+from fairness_audits.text_files import texts_of
 
 N = 1600
 PEOPLE = pd.DataFrame(
@@ -65,7 +66,7 @@ def test_the_brief_answers_its_five_questions(name: str) -> None:
 
 def test_a_flip_test_says_what_is_beyond_noise_and_of_whom() -> None:
     """The two flipsets differ in size by more than chance, while their sum does not."""
-    certain = texts.texts_of("fliptest")["brief"]
+    certain = texts_of("fliptest")["brief"]
     for p, expected in ((0.7, "further apart"), (0.04, "More people flip")):
         facts = {"found": {"noise": {"p_either_adjusted": p, "p_net_adjusted": 0.04}}, "alpha": 0.05}
         assert expected in texts.rendered(certain["rejected"], facts)
@@ -89,7 +90,7 @@ def test_a_flip_test_says_what_is_beyond_noise_and_of_whom() -> None:
 
 def test_a_smaller_change_is_enough_only_where_it_was_measured() -> None:
     """Certificates are lower bounds of another model, and the fair metric is another length."""
-    found, unturned = texts.texts_of("robustness_bias")["brief"]["found"], {"turning": "", "grey": None}
+    found, unturned = texts_of("robustness_bias")["brief"]["found"], {"turning": "", "grey": None}
     said = [
         texts.rendered(found, {"closer": ["g = B"], "found": {"bound": bound}, "fair": fair, **unturned})
         for bound, fair in (("exact", False), ("lower", False), ("exact", True))
@@ -128,7 +129,7 @@ def test_the_shares_that_a_stated_change_turns_are_those_of_the_distances() -> N
 
 def test_a_loss_ratio_is_a_power_of_the_probability() -> None:
     """The loss of a probability p is -log p, so p ** r has r times the loss."""
-    found = texts.texts_of("loss_ratio")["brief"]["found"]
+    found = texts_of("loss_ratio")["brief"]["found"]
     said = texts.rendered(found, {"test": {"S_n": 2.5}, "delta": 1.25, "beside_placebo": ""})
     assert np.log(0.57) / np.log(0.8) == pytest.approx(2.5, abs=0.02)
     assert np.log(0.76) / np.log(0.8) == pytest.approx(1.25, abs=0.03)
@@ -138,8 +139,8 @@ def test_a_loss_ratio_is_a_power_of_the_probability() -> None:
 @pytest.mark.parametrize(("statistic", "rejected"), [(1.4, True), (1.1, False), (0.9, False)])
 def test_the_tolerance_that_would_turn_the_outcome_is_the_lower_bound(statistic: float, rejected: bool) -> None:
     """The audit rejects if the bound exceeds the tolerance, so the bound is where the outcome turns."""
-    texts_of = texts.texts_of("loss_ratio")["brief"]["rejected" if rejected else "not rejected"]
-    said = texts.rendered(texts_of, {"test": {"T_n": statistic}, "alpha": 0.05, "whole": False})
+    text = texts_of("loss_ratio")["brief"]["rejected" if rejected else "not rejected"]
+    said = texts.rendered(text, {"test": {"T_n": statistic}, "alpha": 0.05, "whole": False})
     assert "What would change this result" in said
     assert (f"{statistic:.3f}" in said) == (statistic > 1)
 

@@ -45,6 +45,7 @@ from fairness_audits.results.result import (
 )
 from fairness_audits.results.style import fix_layout, paper
 from fairness_audits.results.typeset import WIDTH
+from fairness_audits.text_files import texts_of
 from tests.cli.places import documented, run
 
 TABLE = Table(
@@ -478,7 +479,7 @@ def test_users_terms_are_explained_on_pages_and_in_the_documentation() -> None:
         "sigma",
     }
     assert wanted <= TERMS.keys()
-    every = texts.texts_of("glossary")
+    every = texts_of("glossary")
     assert not every["pages"].keys() & every["documentation"].keys()
     listed = findings.filled((ROOT / "docs" / "glossary.md").read_text(encoding="utf-8"))
     assert [term for term, meaning in TERMS.items() if f"\n{term}\n  {meaning}\n" not in listed] == []
