@@ -75,7 +75,8 @@ def _tidy(rows: pd.DataFrame | Array) -> pd.DataFrame:
     if not isinstance(rows, pd.DataFrame):
         rows = pd.DataFrame({"repetition": np.arange(len(rows)), "value": rows})
     check_repetitions(rows)
-    return rows.sort_values("repetition").astype({"value": float})
+    rows = rows if rows["repetition"].is_monotonic_increasing else rows.sort_values("repetition")
+    return rows if rows["value"].dtype == float else rows.astype({"value": float})
 
 
 def _mean(sides: Sides, level: float, **how: Any) -> Estimate:

@@ -461,6 +461,14 @@ def test_a_run_is_equal_to_itself_and_fewer_repetitions_are_its_first(inputs: In
     assert lines["equal"].sum() == len(fewer.rows[fewer.rows["value"].notna()])
 
 
+def test_a_run_of_other_data_sets_than_the_reference_has_nothing_to_compare(inputs: Inputs) -> None:
+    one, other = (
+        replace(inputs, rows=inputs.rows[studies.chosen(inputs, dataset=name)]) for name in ("adult", "compas")
+    )
+    assert regression_check(one, other).empty
+    assert set(regression_check(one, inputs)["dataset"]) == {"adult"}
+
+
 def test_a_number_that_moved_is_counted_and_its_mean_is_tested(inputs: Inputs) -> None:
     rows = inputs.rows.reset_index(drop=True).copy()
     chosen = (rows["block"] == "audit") & (rows["statistic"] == "T_n") & (rows["method"] == "baseline")
