@@ -160,7 +160,12 @@ NAMES = (
     Option("data_name", str, "", "Name of the data on the page (default: not stated).", "NAME"),
 )
 """The head of the page, for readers who do not know the files."""
-GATE = Option("gate", bool, False, "Exit with 0: no difference is shown, 3: a difference is shown, 4: cannot tell.")
+GATE = Option(
+    "gate",
+    bool,
+    False,
+    "Exit with 0: no difference (or: within the limit), 3: a difference (or: beyond it), 4: cannot tell.",
+)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 
+LEGAL = texts_of("shared")["legal"]
+"""What an outcome does not mean legally."""
 KNOWN_AS = {"sklearn": "scikit-learn"}
 """The names of packages that are imported under another one."""
 
@@ -54,6 +56,7 @@ def model_card(document: Document) -> str:
         markup.markdown(f"## {document.title} of {document.subject}"),
         *(f"**{markup.markdown(name)}** {markup.markdown(text)}" for name, text in stated),
         "\n".join(f"- {markup.markdown(caveat.text)}" for caveat in document.caveats),
+        *([f"This result decides no legal question. {LEGAL[document.verdict.outcome]}"] if document.brief else []),
     )
     return "\n\n".join(parts) + "\n"
 
@@ -101,7 +104,7 @@ def page(document: Document, pictures: Mapping[str, bytes], heading: Heading = U
         rows=data.get("rows", document.facts.get("rows")),
         audited=data.get("audited"),
         documentation=DOCUMENTATION,
-        legal=texts_of("shared")["legal"],
+        legal=LEGAL,
         kind=lambda part: type(part).__name__,
         groups=typeset.groups_of,
         options="" if document.settings is None else document.settings.as_yaml(document.audit),

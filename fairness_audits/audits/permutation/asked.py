@@ -259,6 +259,10 @@ def _check_comparison(given: Given) -> None:
     if given.pairs and given.reference:
         problem = "pairs compares all pairs of groups and reference only the pairs with one group"
         raise InvalidInput(problem, option="pairs", remedy="Drop one of them")
+    if given.alternative not in (None, "two-sided") and (given.margin is not None or given.ratio):
+        limit = "margin" if given.margin is not None else "ratio"
+        remedy = f"Drop the alternative: {limit} has a limit on both sides"
+        raise InvalidInput(f"alternative={given.alternative} tests one side", option="alternative", remedy=remedy)
     if given.correct == "max-t" and given.alternative not in (None, "two-sided"):
         remedy = "Drop the alternative, or use another correction"
         raise InvalidInput("correct=max-t is a two-sided test", option="alternative", remedy=remedy)
