@@ -312,9 +312,15 @@ def _means(given: Given, rate: bool, pair: Array, rng: np.random.Generator) -> T
         if test.p_value is None:
             return _entry(least)
         old, new = pair[:, own].mean(axis=1) - pair[:, ~own].mean(axis=1)
-        return _entry(least, old, new, test.difference, (test.ci_low, test.ci_high), test.p_value)
+        ends = test.ci_low, test.ci_high
+        if min(np.ptp(delta[own]), np.ptp(delta[~own])) == 0:
+            # The error of a group whose rows all change alike is unknown, not 0.
+            here, rest = (combined(rows, 1, given.alpha / 2) for rows in (own, ~own))
+            ends = here.minus(rest)[1:]
+        return _entry(least, old, new, test.difference, ends, test.p_value)
 
-    return Tests(of_group, of_gap, of_means(pair, rate))
+    combined = of_means(pair, rate)
+    return Tests(of_group, of_gap, combined)
 
 
 def _samples(given: Given, metric: Rate | Auc | Mean, label: Array, pair: Array) -> Tests:
