@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import ndtr
-from scipy.stats import binom
+from scipy.special import gammaln, ndtr
 
 from fairness_audits.audits.inference import unseen
 from fairness_audits.audits.permutation.doubts import Doubt
@@ -110,7 +109,9 @@ class McNemar:
     def p(self) -> ExactP:
         """The p-values of equal rates."""
         changed = self.up + self.down
-        return p_at(self.up, binom.pmf(np.arange(changed + 1), changed, 0.5))
+        rarer = np.minimum(np.arange(changed + 1), np.arange(changed + 1)[::-1])
+        logs = gammaln(changed + 1) - gammaln(rarer + 1) - gammaln(changed - rarer + 1) - changed * np.log(2)
+        return p_at(self.up, np.exp(logs))
 
     @property
     def statistic(self) -> float:
