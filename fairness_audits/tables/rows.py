@@ -12,6 +12,7 @@ import numpy as np
 
 from fairness_audits.audits.permutation.outcomes import Counts, MatchedRows, Predictions, decided
 from fairness_audits.errors import InvalidInput
+from fairness_audits.results.formats import plural
 from fairness_audits.tables import levels
 from fairness_audits.tables.levels import group_names, in_order, label_classes, prediction_classes
 from fairness_audits.tables.table import (
@@ -105,7 +106,7 @@ def predictions(
     """Return the rows of an ``opened`` table in their order, with the same checks as ``contingency``.
 
     ``cluster`` is a column of people (or other units) whose rows belong together. ``weight`` is a column of row
-    weights; rows of weight 0 are left out. ``matched`` is a column of pairs, of which clusters hold whole ones. With
+    weights; rows of weight 0 are left out. ``matched`` is a column of pairs; a cluster holds whole pairs. With
     ``regression``, the label is any number. Without a score, the prediction takes its place. ``values`` is the maximum
     number of values (rows times columns).
     """
@@ -285,7 +286,7 @@ def numeric(table: Placed, bounds: Score, role: str, found: pd.Series, gaps: boo
 
 
 def _matched(table: Table, frame: pd.DataFrame, rows: Predictions, matched: str, cluster: str | None) -> MatchedRows:
-    """Return the rows with their pairs, of which each cluster holds whole ones.
+    """Return the rows with their pairs. Each cluster holds whole pairs.
 
     Raises InvalidInput, which names a pair, for one with a single row, two rows of one group, or rows in two clusters.
     """
@@ -309,7 +310,7 @@ def _matched(table: Table, frame: pd.DataFrame, rows: Predictions, matched: str,
     )
     for wrong, problem, remedy in problems:
         if len(wrong):
-            found = f"has {len(np.unique(wrong)):,} pairs with {problem}, such as {names[wrong[0]]!r}"
+            found = f"has {plural(len(np.unique(wrong)), 'pair')} with {problem}, such as {names[wrong[0]]!r}"
             raise levels.unfit(table, matched, "matched", found, remedy)
     own = None if whole is None else np.unique(whole * len(rows.groups) + rows.group, return_inverse=True)[1]
     return MatchedRows(rows.label, rows.score, rows.group, rows.groups, rows.prediction, own, None, match, names, whole)

@@ -28,8 +28,8 @@ the same rows. ``less_than``, ``more_than`` or ``minus`` is another selection. T
 ``estimator`` (of the claim, or of a part) names how the number and its interval follow from the rows, see
 :mod:`pipeline.report.estimators`; ``limits`` and ``trials`` are its options. Before, ``magnitude`` takes absolute
 values, ``averaged`` averages the rows of each repetition, and ``counted`` (a region) makes each repetition 1 in the
-region and 0 outside; its estimator is the share, unless the part names another one. A p-value that combines those of
-the repetitions has no interval. It holds if it lies in the region, and is undecided otherwise.
+region and 0 outside; its estimator is the share, unless the part names another one. The combined p-value
+of the repetitions has no interval. The part holds if it lies in the region, and is undecided otherwise.
 
 A region is one of ``above`` and ``below`` (open), ``at_least`` and ``at_most`` (closed), or ``within`` (closed on both
 sides). An undefined value lies in no region. A mean with an infinite or undefined value has no interval, so its part is

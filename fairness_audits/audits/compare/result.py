@@ -193,7 +193,7 @@ def _entries(given: Given, table: tables.Table) -> list[dict[str, Any]]:
     jobs = list(_jobs(given, table))
     bounded = sum(job.gap or better(job.common["metric"]) is not None for job in jobs)
     if given.no_worse_than is not None and not bounded:
-        problem = "without groups, no_worse_than needs a metric of which high or low values are better"
+        problem = "without groups, no_worse_than needs a metric whose high or low values are better"
         remedy = "Give the group, or use a metric such as accuracy"
         raise InvalidInput(problem, option="no_worse_than", remedy=remedy)
     corrected = given.alpha / (1 if given.correct == "none" else max(1, bounded))

@@ -99,7 +99,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class McNemar:
-    """The exact test of two rates in ``n`` pairs, of which ``up`` have the event in A only, and ``down`` in B only."""
+    """The exact test of two rates in ``n`` pairs: ``up`` pairs have the event in A only, and ``down`` in B only."""
 
     up: int
     down: int
