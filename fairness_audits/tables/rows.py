@@ -12,7 +12,6 @@ import numpy as np
 
 from fairness_audits.audits.permutation.outcomes import Counts, MatchedRows, Predictions, decided
 from fairness_audits.errors import InvalidInput
-from fairness_audits.results.formats import plural
 from fairness_audits.tables import levels
 from fairness_audits.tables.levels import group_names, in_order, label_classes, prediction_classes
 from fairness_audits.tables.table import (
@@ -310,7 +309,8 @@ def _matched(table: Table, frame: pd.DataFrame, rows: Predictions, matched: str,
     )
     for wrong, problem, remedy in problems:
         if len(wrong):
-            found = f"has {plural(len(np.unique(wrong)), 'pair')} with {problem}, such as {names[wrong[0]]!r}"
+            count = len(np.unique(wrong))
+            found = f"has {count:,} pair{'s' * (count > 1)} with {problem}, such as {names[wrong[0]]!r}"
             raise levels.unfit(table, matched, "matched", found, remedy)
     own = None if whole is None else np.unique(whole * len(rows.groups) + rows.group, return_inverse=True)[1]
     return MatchedRows(rows.label, rows.score, rows.group, rows.groups, rows.prediction, own, None, match, names, whole)
