@@ -300,7 +300,9 @@ def _change(before: Audited, one: Audited) -> str:
     group = one.penalised
     change = abs(sigma(one, group)) - abs(sigma(before, group))
     how = "worse, larger" if change > 0 else "smaller"
-    return f"{w.plainly(group[1])}, alpha = {parameter(one.alpha)}: {how} by {number(abs(change), 3)}"
+    size = number(abs(change), 2)
+    change_of = "unchanged to two decimals" if float(size) == 0 else f"{how} by {size}"
+    return f"{w.plainly(group[1])}, alpha = {parameter(one.alpha)}: {change_of}"
 
 
 def _title(one: Audited) -> str:
