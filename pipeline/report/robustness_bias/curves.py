@@ -188,6 +188,8 @@ TRAINED = (
     *((w.ADIENCE, partition) for partition in (None, w.GENDER)),
     (w.DIGITS, None),
 )
+BANDED = 6
+"""Largest number of curves in a panel whose bands can be told apart."""
 FEW = 10
 """Largest number of levels that are all named."""
 
@@ -284,6 +286,7 @@ def grid(inputs: Inputs, dataset: str, partition: str | None, title: str) -> Pic
     shown = study.run(found)
     if not shown:
         return nothing(inputs, found, title)
+    banded = len(group(inputs, shown[0], shown[0].bound, partition).partition) <= BANDED
     figure = new_figure(PANEL * len(shown) + 0.5)
     grid = figure.subplots(len(shown), len(w.ESTIMATES), squeeze=False, sharey=True)
     for r, one in enumerate(shown):
@@ -303,7 +306,7 @@ def grid(inputs: Inputs, dataset: str, partition: str | None, title: str) -> Pic
                 continue
             levels = measured[attack]
             tau = budgets([levels]) if attack == w.SMOOTHING else attacked
-            draw_levels(axes, levels, tau, levels.partition.levels)
+            draw_levels(axes, levels, tau, levels.partition.levels if banded else ())
         grid[r, 0].set_ylabel(w.NETWORKS[one.network] + "\n" + r"$\widehat{I}_P(\tau)$")
     for column in grid.T:
         for axes in [axes for axes in column if axes.axison][-1:]:
@@ -321,7 +324,7 @@ def grid(inputs: Inputs, dataset: str, partition: str | None, title: str) -> Pic
             "Last epoch. Shares are over all members of a group.",
             "Attacks give upper bounds of the distance. Smoothing gives lower bounds of the distance of the smoothed "
             "network. The attacks of a network have the same axis, and smoothing has its own.",
-            BANDS,
+            *((BANDS,) if banded else ()),
             *study.incomplete(inputs, found, w.ESTIMATES),
             *study.not_run(found),
         ),
