@@ -75,8 +75,8 @@ def display_math(translator: HTML5Translator, node: nodes.math_block) -> None:
 
 
 def insert_findings(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Replace the placeholders of the pages on results by tables made from data/reference."""
-    if docname in ("findings", "published_numbers"):
+    """Replace the placeholders of pages by tables made from data/reference and by the terms of the glossary."""
+    if docname in ("findings", "glossary", "published_numbers"):
         source[0] = findings.filled(source[0])
 
 

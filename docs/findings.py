@@ -9,13 +9,22 @@ from pathlib import Path
 import yaml
 
 from fairness_audits.results.estimate import Estimate
+from fairness_audits.text_files import texts_of
 from pipeline.report.claims import OUTCOMES
 from pipeline.report.comparison import AS_STATED, LEVEL
 from pipeline.report.rules import RULES
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "data" / "reference"
-PLACEHOLDER = re.compile(r"^\{\{ (claims|counts|numbers) (\w+) \}\}$", re.MULTILINE)
+STUDIES = {
+    "individual_fairness": "Individual fairness",
+    "fliptest": "FlipTest",
+    "permutation_tests": "Permutation tests",
+    "robustness_bias": "Robustness bias",
+    "agreement": "Do the audits agree?",
+}
+"""The headings of the page on findings."""
+PLACEHOLDER = re.compile(r"^\{\{ (claims|counts|decided|numbers|terms) (\w+) \}\}$", re.MULTILINE)
 
 
 def read(name: str, study: str) -> list[dict[str, str]]:
@@ -44,18 +53,30 @@ def tally(study: str) -> str:
     return ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])
 
 
+def decided(_name: str) -> Iterator[str]:
+    """Yield a table that counts the claims of each study by outcome."""
+    lines = []
+    for study, title in STUDIES.items():
+        counts = Counter(row["outcome"] for row in read("claims.csv", study))
+        lines.append(
+            (f"[{title}](#{title.lower().replace(' ', '-').rstrip('?')})", *(str(counts[one]) for one in OUTCOMES))
+        )
+    yield table(f"| claims of | {' | '.join(OUTCOMES)} |\n|---|{'--:|' * len(OUTCOMES)}", lines)
+
+
 def claims(study: str) -> Iterator[str]:
-    """Yield the claims of a study, each with its source, its outcome and its numbers."""
+    """Yield the claims of a study, decided ones first, each with its source, its outcome and its numbers."""
     listed = yaml.safe_load((ROOT / "data" / "published" / "claims" / f"{study}.yaml").read_text(encoding="utf-8"))
     sources = {claim["says"]: claim["source"] for claim in listed}
+    rows = sorted(read("claims.csv", study), key=lambda row: OUTCOMES.index(row["outcome"]))
     yield f"{tally(study)}.".capitalize()
     lines = [
         (plain(row["claim"]), plain(sources[row["claim"]]), "check: " * (row["of"] == "check") + row["outcome"])
-        for row in read("claims.csv", study)
+        for row in rows
     ]
     yield table("| claim | source | outcome |\n|---|---|---|", lines)
     yield "<details>\n<summary>The numbers behind each outcome</summary>"
-    for row in read("claims.csv", study):
+    for row in rows:
         parts = "\n".join(f"- {plain(part)}" for part in row["numbers"].split("; "))
         yield f"**{plain(row['claim'])}** *{row['outcome'].capitalize()}.*\n\n{said(row)}\n\n{parts}"
     yield "</details>"
@@ -123,7 +144,14 @@ def spread(value: str, std: str) -> str:
     return " ".join(text.format(float(one)) for text, one in (("{:.4g}", value), ("({:.2g})", std)) if one)
 
 
-MADE = {"claims": claims, "counts": counts, "numbers": numbers}
+def terms(_name: str) -> Iterator[str]:
+    """Yield the glossary of the audits, which pages of results use as well."""
+    found = {term: meaning for part in texts_of("glossary").values() for term, meaning in part.items()}
+    entries = (f"{term}\n  {found[term]}" for term in sorted(found, key=str.lower))
+    yield "```{glossary}\n" + "\n\n".join(entries) + "\n```"
+
+
+MADE = {"claims": claims, "counts": counts, "decided": decided, "numbers": numbers, "terms": terms}
 
 
 def filled(text: str) -> str:

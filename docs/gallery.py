@@ -7,11 +7,10 @@ from typing import Any
 from fairness_audits.files import load_json, save_text, written
 from fairness_audits.messages import enumerated
 from fairness_audits.results.formats import sentence
+from pipeline.report.pictures import few_colours
 
 DOCS = Path(__file__).resolve().parent
 RESULTS = DOCS.parent / "results" / "reference"
-COLOURS = 256
-"""Number of colours: lines, labels and heat maps look the same at a third of the size."""
 HEAD = """# Gallery
 
 This page shows every figure of the reference results. `make gallery` makes it from `data/reference/`. `make figures`
@@ -36,16 +35,9 @@ def part(study: Mapping[str, Any]) -> Iterator[str]:
 
 
 def save_smaller(picture: Path, place: Path) -> None:
-    """Save the PNG with few colours.
-
-    Maximum coverage bounds the error of every colour. Median cut bounds the mean error, so it mixes the rare dark ends
-    of a colour scale.
-    """
-    from PIL import Image
-
-    with Image.open(picture) as image, written(place) as temporary:
-        few = image.convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-        few.save(temporary, "PNG", optimize=True)
+    """Save the PNG with few colours."""
+    with written(place) as temporary:
+        temporary.write_bytes(few_colours(picture.read_bytes()))
 
 
 def main() -> None:

@@ -87,7 +87,7 @@ def listed(values: Sequence[object], shown: int = 40) -> str:
 
 def advised(option: str, value: object) -> str:
     """Return an option with a value, such as ``map='exact'``."""
-    return f"{option}={str(value)!r}"
+    return f"{option}={value if isinstance(value, bool) else repr(str(value))}"
 
 
 def check_keys(keys: Iterable[str], known: Iterable[str], source: str) -> None:

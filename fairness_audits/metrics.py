@@ -62,7 +62,8 @@ class PermutationGap:
         from fairness_audits.audits.permutation.metrics import Rate, metric_named
 
         metric = metric_named(self.metric)
-        if "threshold" not in self.settings and (isinstance(metric, Rate) or getattr(metric, "decisions", False)):
+        decides = isinstance(metric, Rate) or getattr(metric, "decisions", False)
+        if decides and self.settings.get("threshold", self.settings.get("top")) is None:
             return {"prediction": estimator.predict(X)}
         if hasattr(estimator, "predict_proba"):
             return {"score": estimator.predict_proba(X)[:, self._place(estimator)]}

@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 import fairness_audits as fa
 from fairness_audits import texts
 from fairness_audits.results.document import Caveat
+from fairness_audits.text_files import texts_of
 
 ROWS = pd.DataFrame({"sex": np.arange(400) % 2, "town": np.arange(400) // 2 % 2})
 DECISION = np.arange(400) // 4 % 2
@@ -47,7 +48,7 @@ OWN = {"rejected", "verdict", *texts.ENVIRONMENT.globals}
 
 def templates(audit: str) -> Iterator[tuple[str, set[str]]]:
     """Yield each template and condition of an audit, with the names that it may use besides the facts."""
-    content = texts.texts_of(audit)
+    content = texts_of(audit)
     yield from ((content[name], set()) for name in ("sentence",) if name in content)
     yield from (
         (text, set()) for part in ("headlines", "brief", "tested", "texts") for text in content.get(part, {}).values()
@@ -61,7 +62,7 @@ def templates(audit: str) -> Iterator[tuple[str, set[str]]]:
 
 
 def test_every_audit_with_texts_has_a_run() -> None:
-    assert set(AUDITS) - {"shared"} == set(RUNS)
+    assert set(AUDITS) - {"glossary", "shared"} == set(RUNS)
 
 
 @pytest.mark.parametrize("audit", RUNS)
@@ -86,6 +87,6 @@ def test_templates_use_only_facts_of_their_audit(audit: str, monkeypatch: pytest
 
 
 def test_shared_caveats_compile() -> None:
-    for part in texts.texts_of("shared").values():
+    for part in texts_of("shared").values():
         for text in part.values():
             texts.template(text)

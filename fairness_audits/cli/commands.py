@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from fairness_audits.arguments import TAKES, Audited, Given, Option
-from fairness_audits.texts import texts_of
+from fairness_audits.text_files import texts_of
 from fairness_audits.validation import Count
 
 if TYPE_CHECKING:
@@ -154,7 +154,18 @@ IMAGES = (
 OUTPUT = Option("output", Path | None, None, "Folder for {files}.", "DIR")
 JSON = Option("json", Path | None, None, "File for the result as JSON.", "FILE")
 JUNIT = Option("junit", Path | None, None, "File for the outcome as JUnit XML, for continuous integration.", "FILE")
-GATE = Option("gate", bool, False, "Exit with 0: no difference is shown, 3: a difference is shown, 4: cannot tell.")
+TITLE = Option("title", str, "", "Title of the page (default: the audit's name).", "TEXT")
+NAMES = (
+    Option("model_name", str, "", "Name of the model on the page (default: not stated).", "NAME"),
+    Option("data_name", str, "", "Name of the data on the page (default: not stated).", "NAME"),
+)
+"""The head of the page, for readers who do not know the files."""
+GATE = Option(
+    "gate",
+    bool,
+    False,
+    "Exit with 0: no difference (or: within the limit), 3: a difference (or: beyond it), 4: cannot tell.",
+)
 
 
 @dataclass(frozen=True)
@@ -180,7 +191,7 @@ class Command:
     def groups(self) -> Mapping[str, Sequence[Option]]:
         """Return the options under the titles of the help."""
         audited: Audited = self.audit.audited  # type: ignore[attr-defined]
-        outputs = (OUTPUT, JSON, JUNIT, GATE) if self.tests else (OUTPUT, JSON)
+        outputs = (OUTPUT, TITLE, *NAMES, JSON, JUNIT, GATE) if self.tests else (OUTPUT, TITLE, JSON)
         more, reads = self.texts.get("options", {}), {one.name: one for one in self.reads}
         every = [
             replace(one, doc=" ".join(filter(None, [one.doc, more.get(one.name)])))

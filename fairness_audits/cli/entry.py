@@ -169,6 +169,7 @@ def _run(arguments: Namespace) -> int:
         print(example_data().to_csv(index=False, lineterminator="\n"), end="")
         return 0
     values = values_of(arguments)
+    from fairness_audits.results.document import Heading
     from fairness_audits.results.render import deliver
 
     for name, folder in WRITTEN.items():
@@ -186,7 +187,8 @@ def _run(arguments: Namespace) -> int:
     with progress_bar(arguments.audit):
         found = arguments.command.run(values)
     # Write before printing, so that the files exist even if the reader closes the output early (`| head`).
-    written = deliver(found, values["output"], values["json"], values.get("junit"))
+    heading = Heading(**{name: values[name] for name in ("title", "model_name", "data_name") if name in values})
+    written = deliver(found, values["output"], values["json"], values.get("junit"), heading)
     print(found.summary())
     for path in written:
         print(f"written: {path}")

@@ -74,6 +74,14 @@ class Model:
     numbered: tuple[str, ...] = ()
 
     @property
+    def libraries(self) -> tuple[str, ...]:
+        """Return the packages whose versions matter for the model's output, by the names they are imported under."""
+        if self.kind in ("network", "quantised"):
+            return ("torch",)
+        fitted = any(base.__module__.startswith("sklearn.") for base in type(self.fitted).__mro__)
+        return ("sklearn",) if fitted else ()
+
+    @property
     def of_frames(self) -> bool:
         """Return whether the model takes data frames, and so columns of text."""
         return self.kind in ("estimator", "function") or (self.kind == "onnx" and bool(self.columns))

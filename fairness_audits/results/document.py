@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -110,6 +112,26 @@ def page_of(audit: str) -> str:
 
 
 Part: TypeAlias = Facts | Text | Table | Figure
+
+
+@dataclass(frozen=True)
+class Heading:
+    """What the head of a page states besides the result; empty texts are not stated."""
+
+    title: str = ""
+    model_name: str = ""
+    data_name: str = ""
+    day: date | None = None
+
+    @property
+    def written(self) -> str:
+        """Return the day, by default today or that of ``SOURCE_DATE_EPOCH``, as ``29 November 2026``."""
+        epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+        found = self.day or (datetime.fromtimestamp(int(epoch), UTC).date() if epoch.isdigit() else date.today())
+        return f"{found.day} {found:%B %Y}"
+
+
+UNNAMED = Heading()
 
 
 @dataclass(frozen=True)

@@ -18,15 +18,22 @@ from markupsafe import Markup
 from fairness_audits.files import folder_written, save_figure, save_text
 from fairness_audits.messages import shown
 from fairness_audits.results import markup, typeset
-from fairness_audits.results.document import Document, Facts, Part, Section, Text, can_draw
+from fairness_audits.results.document import UNNAMED, Document, Facts, Heading, Part, Section, Text, can_draw
 from fairness_audits.results.formats import DASH
-from fairness_audits.results.glossary import explained
+from fairness_audits.results.glossary import TERMS, explained
 from fairness_audits.results.table import Table
 from fairness_audits.results.typeset import WIDTH
-from fairness_audits.version import __version__
+from fairness_audits.text_files import texts_of
+from fairness_audits.version import DOCUMENTATION, __version__
 
 if TYPE_CHECKING:
     from jinja2 import Template
+
+
+LEGAL = texts_of("shared")["legal"]
+"""What an outcome does not mean legally."""
+KNOWN_AS = {"sklearn": "scikit-learn"}
+"""The names of packages that are imported under another one."""
 
 
 def terminal(document: Document) -> str:
@@ -49,6 +56,7 @@ def model_card(document: Document) -> str:
         markup.markdown(f"## {document.title} of {document.subject}"),
         *(f"**{markup.markdown(name)}** {markup.markdown(text)}" for name, text in stated),
         "\n".join(f"- {markup.markdown(caveat.text)}" for caveat in document.caveats),
+        *([f"This result decides no legal question. {LEGAL[document.verdict.outcome]}"] if document.brief else []),
     )
     return "\n\n".join(parts) + "\n"
 
@@ -80,16 +88,23 @@ def _lines(part: Part) -> Iterator[str]:
         yield from typeset.terminal(part)
 
 
-def page(document: Document, pictures: Mapping[str, bytes]) -> str:
+def page(document: Document, pictures: Mapping[str, bytes], heading: Heading = UNNAMED) -> str:
     """Return the page; ``pictures`` holds the PNG of each figure by its stem, or nothing without Matplotlib."""
+    data, seen = document.facts.get("data", {}), set[str]()
     return template(
         "audit.html",
         typeset=markup.typeset,
-        explained=lambda text: explained(markup.typeset(text)),
+        explained=lambda text: explained(markup.typeset(text), seen),
         head=lambda columns: Markup(typeset.html_head(columns, markup.typeset)),
         row=lambda cells, columns: Markup(typeset.html_row(columns, cells, _cell)),
     ).render(
         document=document,
+        heading=heading,
+        terms=lambda: sorted(((term, TERMS[term]) for term in seen), key=lambda term: term[0].lower()),
+        rows=data.get("rows", document.facts.get("rows")),
+        audited=data.get("audited"),
+        documentation=DOCUMENTATION,
+        legal=LEGAL,
         kind=lambda part: type(part).__name__,
         groups=typeset.groups_of,
         options="" if document.settings is None else document.settings.as_yaml(document.audit),
@@ -100,7 +115,7 @@ def page(document: Document, pictures: Mapping[str, bytes]) -> str:
     )
 
 
-def template(name: str, package: str = "fairness_audits.results", **filters: Callable[..., str]) -> Template:
+def template(name: str, package: str = "fairness_audits.results", **filters: Callable[..., Any]) -> Template:
     """Load the template of a page from a package; it may include templates of this package, such as the style sheet."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
@@ -152,8 +167,8 @@ def csv_texts(document: Document) -> dict[str, str]:
 
 
 def versions(document: Document) -> dict[str, str]:
-    """Return the versions of this program, of Python and of the result's libraries."""
-    libraries = {name: str(import_module(name).__version__) for name in document.libraries}
+    """Return the versions of this program, of Python and of the result's libraries, by the names people know."""
+    libraries = {KNOWN_AS.get(name, name): str(import_module(name).__version__) for name in document.libraries}
     return {"fairness_audits": __version__, "python": platform.python_version(), **libraries}
 
 
@@ -172,7 +187,11 @@ def junit_text(document: Document) -> str:
 
 
 def deliver(
-    document: Document, folder: Path | None, json_file: Path | None, junit_file: Path | None = None
+    document: Document,
+    folder: Path | None,
+    json_file: Path | None,
+    junit_file: Path | None = None,
+    heading: Heading = UNNAMED,
 ) -> list[Path]:
     """Write a folder, a JSON file, a JUnit file or several of these, and return the paths.
 
@@ -191,7 +210,7 @@ def deliver(
             for name, table in csv_texts(document).items():
                 save_text(table, temporary / files[name])
             pictures = _drawn(document, temporary) if can_draw() else {}
-            save_text(page(document, pictures), temporary / files["page"])
+            save_text(page(document, pictures, heading), temporary / files["page"])
         for name in stale:
             (folder / name).unlink(missing_ok=True)
         written += [folder / name for name in files.values()]

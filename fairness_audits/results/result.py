@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from fairness_audits.results.document import (
     Document,
     Facts,
     Figure,
+    Heading,
     Outcome,
     Section,
     Text,
@@ -68,16 +70,25 @@ class Result(Document):
         with paper():
             return figures[_known("figure", stem, list(figures))].draw()
 
-    def save(self, folder: str | Path) -> list[Path]:
+    def save(
+        self,
+        folder: str | Path,
+        *,
+        title: str = "",
+        model_name: str = "",
+        data_name: str = "",
+        day: date | None = None,
+    ) -> list[Path]:
         """Write the JSON, HTML page, tables, figures and options into a folder and return their paths.
 
-        Without Matplotlib, there are no figures, and the page says how to install it. If an error occurs, no file is
-        written.
+        The head of the page has the ``title``, the names of the model and of the data as your readers know them, and
+        the ``day``, by default today. Without Matplotlib, there are no figures, and the page says how to install it. If
+        an error occurs, no file is written.
         """
         from fairness_audits.results.render import deliver
 
         check_destination(Path(folder), True)
-        return deliver(self, Path(folder), None)
+        return deliver(self, Path(folder), None, heading=Heading(title, model_name, data_name, day))
 
     def __repr__(self) -> str:
         # A plan tests nothing, so it has no outcome.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairness_audits.audits.permutation.outcomes import Counts, Predictions, decided
+from fairness_audits.audits.permutation.outcomes import Counts, MatchedRows, Predictions, decided
 from fairness_audits.errors import InvalidInput
 from fairness_audits.tables import levels
 from fairness_audits.tables.levels import group_names, in_order, label_classes, prediction_classes
@@ -95,6 +95,7 @@ def predictions(
     threshold: float | None = None,
     cluster: str | None = None,
     weight: str | None = None,
+    matched: str | None = None,
     regression: bool = False,
     bounds: tuple[float, float] = (-math.inf, math.inf),
     positive: str | None = None,
@@ -104,11 +105,12 @@ def predictions(
     """Return the rows of an ``opened`` table in their order, with the same checks as ``contingency``.
 
     ``cluster`` is a column of people (or other units) whose rows belong together. ``weight`` is a column of row
-    weights; rows of weight 0 are left out. With ``regression``, the label is any number. Without a score, the
-    prediction takes its place. ``values`` is the maximum number of values (rows times columns).
+    weights; rows of weight 0 are left out. ``matched`` is a column of pairs; a cluster holds whole pairs. With
+    ``regression``, the label is any number. Without a score, the prediction takes its place. ``values`` is the maximum
+    number of values (rows times columns).
     """
     roles = {"label": label, "group": group, "score": score, "prediction": prediction, "cluster": cluster}
-    roles["weight"] = weight
+    roles |= {"weight": weight, "matched": matched}
     frame = _fetched(table, roles, values)
     codes, groups = grouped(table, group, frame[group], against)
     outcome, scores, decision = outcomes(
@@ -128,6 +130,9 @@ def predictions(
             problem = "expected a score or a prediction column, found neither"
             raise InvalidInput(problem, source=table.name, option="score", remedy="Name one of them")
         scores = decision.astype(np.float64)
+    if matched is not None:
+        rows = Predictions(outcome, scores, codes, groups, decision)
+        return _matched(table, frame, rows, matched, cluster)
     units = None if cluster is None else _clustered(table, cluster, frame[cluster], group, codes)
     weights = None if weight is None else numeric(table, Score(weight, low=0.0), "weight", frame[weight])
     found = Predictions(outcome, scores, codes, groups, decision, units, weights)
@@ -169,13 +174,14 @@ def outcomes(
     return outcome, scores, decision
 
 
-def numbers(table: Table, columns: Sequence[str], values: int = VALUES) -> dict[str, Array]:
+def numbers(table: Table, columns: Sequence[str], values: int = VALUES, role: str = "numbers") -> dict[str, Array]:
     """Return columns of an ``opened`` table as doubles (n,) in the order of the rows.
 
-    Raises InvalidInput as :func:`predictions` does, also if a row does not have a finite number.
+    Raises InvalidInput as :func:`predictions` does, also if a row does not have a finite number; its option is that of
+    the ``role``, if there is one.
     """
     frame = _fetched(table, {f"column {position + 1}": column for position, column in enumerate(columns)}, values)
-    return {column: numeric(table, Score(column), "numbers", frame[column]) for column in columns}
+    return {column: numeric(table, Score(column), role, frame[column]) for column in columns}
 
 
 def _fetched(table: Table, roles: Mapping[str, str | None], values: int) -> pd.DataFrame:
@@ -276,6 +282,38 @@ def numeric(table: Placed, bounds: Score, role: str, found: pd.Series, gaps: boo
     counts: dict[Fault, int] = {name: int((fault == code).sum()) for code, name in enumerate(FAULTS)}
     levels.check_scores(table, bounds, role, counts | {"missing": 0} if gaps else counts)
     return values
+
+
+def _matched(table: Table, frame: pd.DataFrame, rows: Predictions, matched: str, cluster: str | None) -> MatchedRows:
+    """Return the rows with their pairs. Each cluster holds whole pairs.
+
+    Raises InvalidInput, which names a pair, for one with a single row, two rows of one group, or rows in two clusters.
+    """
+
+    def named(column: str, role: str) -> tuple[Array, list[str]]:
+        values = Values.of(table, column, role, frame[column])
+        return values.which.astype(np.int64), list(map(levels.level_name, values.distinct))
+
+    match, names = named(matched, "matched")
+    sizes = np.bincount(match)
+    cell, counts = np.unique(match * len(rows.groups) + rows.group, return_counts=True)
+    whole = None if cluster is None else named(cluster, "cluster")[0]
+    first = np.zeros(len(names), dtype=np.int64)
+    if whole is not None:
+        first[match] = whole
+    torn = [] if whole is None else match[first[match] != whole]
+    problems = (
+        (np.flatnonzero(sizes == 1), "a single row", "Give both rows of each pair"),
+        (cell[counts > 1] // len(rows.groups), "several rows of one group", "Give one row of each group"),
+        (torn, "rows in several clusters", "Give all rows of a pair the same cluster"),
+    )
+    for wrong, problem, remedy in problems:
+        if len(wrong):
+            count = len(np.unique(wrong))
+            found = f"has {count:,} pair{'s' * (count > 1)} with {problem}, such as {names[wrong[0]]!r}"
+            raise levels.unfit(table, matched, "matched", found, remedy)
+    own = None if whole is None else np.unique(whole * len(rows.groups) + rows.group, return_inverse=True)[1]
+    return MatchedRows(rows.label, rows.score, rows.group, rows.groups, rows.prediction, own, None, match, names, whole)
 
 
 def _clustered(table: Table, column: str, found: pd.Series, group: str, codes_of_groups: Array) -> Array:

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined, Template
@@ -33,6 +32,15 @@ from fairness_audits.arguments import Given
 from fairness_audits.messages import SHOWN, enumerated, listed
 from fairness_audits.results import formats
 from fairness_audits.results.result import Brief, Caveat, Facts, Outcome, Result, Section, Verdict
+from fairness_audits.text_files import texts_of
+
+
+def growth(ratio: float) -> str:
+    """Format a ratio in words: ``25.0 % larger``, ``4.588 times as large`` from 2 on, ``3.0 % smaller``."""
+    if ratio >= 2:
+        return f"{formats.factor(ratio)} times as large"
+    return f"{formats.percent(abs(ratio - 1))} {'larger' if ratio >= 1 else 'smaller'}"
+
 
 INCONCLUSIVE = "CANNOT TELL"
 ENVIRONMENT = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -43,21 +51,13 @@ ENVIRONMENT.filters |= {
     "g": "{:g}".format,
     "form": lambda value, form: format(value, form),
     "count": formats.plural,
+    "growth": growth,
     "listed": listed,
     "enumerated": enumerated,
     "repr": repr,
 }
 ENVIRONMENT.globals |= {"SHOWN": SHOWN, "fixed": formats.fixed, "factor": formats.factor}
 ENVIRONMENT.globals |= {"points": formats.points, "decimal": formats.decimal}
-
-
-@cache
-def texts_of(audit: str) -> Mapping[str, Any]:
-    """Return the content of an audit's file."""
-    import yaml
-
-    found: Mapping[str, Any] = yaml.safe_load(files(__package__).joinpath(f"{audit}.yaml").read_text(encoding="utf-8"))
-    return found
 
 
 def _shared(part: str, name: str) -> str:

@@ -10,8 +10,7 @@ part holds if q lies in R. Let [l, u] be the 90 % interval of q; its ends are on
   if R has one end and the two-sided interval if R has two;
 * *not testable here* if no part refutes it and some part has no rows in the run, or has rows of a synthetic twin. A
   twin is fitted to published numbers and so is no evidence. The other parts are still printed;
-* *undecided* otherwise. The part then says if its 90 % interval lies outside R and only the correction keeps it open,
-  or if no number of further splits with the same mean and standard deviation could decide it.
+* *undecided* otherwise. The part then says if its 90 % interval lies outside R and only the correction keeps it open.
 
 ``about`` names the population that the claim is about (:data:`ABOUT`), because the interval depends on it. Repetitions
 are mostly overlapping splits of the same rows. For a claim about a ``method``, the mean over J splits has the corrected
@@ -22,12 +21,15 @@ state them, our copy lacks them, or they are too expensive. The claim is then de
 ``withdrawn`` (true) leaves undecided what holds only by such a rule. ``check`` (true) marks a statement that could
 hardly be false: it is decided in the same way and counted apart from the findings.
 
-``where`` (of the claim) and ``of`` (of the part) select rows. ``less_than``, ``more_than`` or ``minus`` is another
-selection. The quantity is then the difference, and ``less_than`` and ``more_than`` are also regions, below and above 0.
+``where`` (of the claim) and ``of`` (of the part) select rows; a list stands for any of its values. A run without the
+blocks of ``where`` takes the block ``otherwise``, if the claim names one, and the claim is then about further splits of
+the same rows. ``less_than``, ``more_than`` or ``minus`` is another selection. The quantity is then the difference, and
+``less_than`` and ``more_than`` are also regions, below and above 0 (1 if the estimator makes ratios).
 ``estimator`` (of the claim, or of a part) names how the number and its interval follow from the rows, see
 :mod:`pipeline.report.estimators`; ``limits`` and ``trials`` are its options. Before, ``magnitude`` takes absolute
 values, ``averaged`` averages the rows of each repetition, and ``counted`` (a region) makes each repetition 1 in the
-region and 0 outside; its estimator is the share.
+region and 0 outside; its estimator is the share, unless the part names another one. The combined p-value
+of the repetitions has no interval. The part holds if it lies in the region, and is undecided otherwise.
 
 A region is one of ``above`` and ``below`` (open), ``at_least`` and ``at_most`` (closed), or ``within`` (closed on both
 sides). An undefined value lies in no region. A mean with an infinite or undefined value has no interval, so its part is
@@ -48,7 +50,7 @@ import pandas as pd
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import check_keys
 from fairness_audits.results.estimate import Estimate
-from fairness_audits.results.formats import interval, number
+from fairness_audits.results.formats import interval, number, parameter
 from pipeline.report import labels
 from pipeline.report.estimators import ESTIMATORS, estimate
 from pipeline.report.facts import DATA
@@ -58,7 +60,6 @@ LEVEL = 0.05
 CONFIRMED, NOT_CONFIRMED, UNDECIDED, NOT_TESTABLE = "confirmed", "not confirmed", "undecided", "not testable here"
 OUTCOMES = (CONFIRMED, NOT_CONFIRMED, UNDECIDED, NOT_TESTABLE)
 OF_MANY = "outside the region, but not after correction for the number of parts"
-FURTHER_SPLITS = "further splits could not decide it"
 CHANGED = "we changed the rule when we knew the numbers"
 WITHDRAWN = "only a rule that was changed when its numbers were known holds"
 NO_VALUE = "this run has no value"
@@ -69,7 +70,7 @@ COMPARED = {"less_than": "below", "more_than": "above"}
 OTHERS = ("minus", *COMPARED)
 CLAIM_KEYS = (
     "says", "source", "artefact", "about", "estimator", "settings", "changed", "withdrawn", "check", "where",
-    "provided", "parts",
+    "otherwise", "provided", "parts",
 )  # fmt: skip
 OPTIONS = ("limits", "trials")
 """Options of estimators."""
@@ -117,6 +118,14 @@ class Region:
         end = float(given[name])
         return cls(**{"low" if name in ("above", "at_least") else "high": end}, strict=name in ("above", "below"))
 
+    def __str__(self) -> str:
+        low, high = parameter(self.low), parameter(self.high)
+        if math.isfinite(self.low) and math.isfinite(self.high):
+            return f"{low} to {high}"
+        if math.isfinite(self.low):
+            return f"{'above' if self.strict else 'at least'} {low}"
+        return f"{'below' if self.strict else 'at most'} {high}"
+
     def holds(self, low: float, high: float) -> bool:
         """Return whether [low, high] lies inside the region."""
         if self.strict:
@@ -142,6 +151,8 @@ class Found:
     holds: bool | None
     decimals: int = 3
     why: str = ""
+    claimed: str = ""
+    """The region that the claim states, in words."""
 
 
 @dataclass(frozen=True)
@@ -170,10 +181,10 @@ def lines(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
     for decision in decisions:
         # Parts that do not hold come first, then undecided parts.
         first = min(decision.parts, key=lambda part: (False, None, True).index(part.holds), default=None)
-        deciding = decision.why if first is None or decision.outcome == NOT_TESTABLE else _text(first)
+        deciding = decision.why if first is None or decision.outcome == NOT_TESTABLE else _claimed(first)
         line = {key: value for key, value in vars(decision).items() if key != "parts"}
         told.append(
-            {**line, "numbers": [*map(_text, decision.parts)], "deciding": deciding, "reference": "", "standing": ""}
+            {**line, "numbers": [*map(_claimed, decision.parts)], "deciding": deciding, "reference": "", "standing": ""}
         )
     return told
 
@@ -213,6 +224,11 @@ def listed(decisions: Sequence[Decision]) -> pd.DataFrame:
         for d in decisions
     ]
     return pd.DataFrame(rows, columns=["claim", "of", "outcome", "about", "settings", "changed", "numbers"])
+
+
+def _claimed(part: Found) -> str:
+    """Return the number of a part, and the region that the claim states."""
+    return f"{_text(part)}; claimed: {part.claimed}" if part.claimed else _text(part)
 
 
 def _text(part: Found) -> str:
@@ -266,6 +282,8 @@ def decide(claims: Sequence[Mapping[str, Any]], measured: pd.DataFrame) -> list[
 
 
 def _decision(claim: Mapping[str, Any], measured: pd.DataFrame) -> Decision:
+    if "otherwise" in claim and _chosen(measured, {"block": claim["where"]["block"]}).empty:
+        claim = {**claim, "about": "splits", "where": {**claim["where"], "block": claim["otherwise"]}}
     decision = Decision(
         claim["says"],
         claim["source"],
@@ -299,10 +317,8 @@ def _decision(claim: Mapping[str, Any], measured: pd.DataFrame) -> Decision:
             holds, why = None, WITHDRAWN
         elif holds is None and quantity.region.excludes(here.low, here.high):
             why = OF_MANY
-        elif holds is None and math.isfinite(here.high - here.low):
-            why = FURTHER_SPLITS * (quantity.overlap > 0 and quantity.holds(len(parts), forever=True) is None)
         numbers = (here.value, here.low, here.high, here.n)
-        found.append(Found(quantity.part["label"], *numbers, holds, quantity.decimals, why))
+        found.append(Found(quantity.part["label"], *numbers, holds, quantity.decimals, why, str(quantity.region)))
     if refuted or not lacking:
         outcome = NOT_CONFIRMED if refuted else CONFIRMED if all(part.holds for part in found) else UNDECIDED
     else:
@@ -346,28 +362,30 @@ class _Quantity:
     def region(self) -> Region:
         """Return the region in which q must lie."""
         compared = next((region for name, region in COMPARED.items() if name in self.part), None)
-        return Region.of({compared: 0.0} if compared else self.part)
+        return Region.of({compared: ESTIMATORS[self.estimator].equal} if compared else self.part)
 
     @property
     def decimals(self) -> int:
         """Return the number of decimals of q."""
         return int(self.part.get("decimals", 3))
 
-    def holds(self, parts: int, forever: bool = False) -> bool | None:
+    def holds(self, parts: int) -> bool | None:
         """Return whether q lies in the region, as one of the ``parts`` of a claim; None if that is undecided."""
         region = self.region
-        here = self.estimate(1 - 2 * LEVEL, forever)
+        here = self.estimate(1 - 2 * LEVEL)
+        if ESTIMATORS[self.estimator].decisive:
+            return True if region.holds(here.value, here.value) else None
         if region.holds(here.low, here.high):
             return True
         one_sided = math.isfinite(region.low) != math.isfinite(region.high)
-        strictly = self.estimate(1 - (2 if one_sided else 1) * LEVEL / parts, forever)
+        strictly = self.estimate(1 - (2 if one_sided else 1) * LEVEL / parts)
         return False if region.excludes(strictly.low, strictly.high) else None
 
-    def estimate(self, level: float, forever: bool = False) -> Estimate:
-        """Estimate q with its interval at ``level``; ``forever`` is an option of means."""
+    def estimate(self, level: float) -> Estimate:
+        """Estimate q with its interval at ``level``."""
         options = {key: self.part[key] for key in OPTIONS if key in self.part}
         if "overlap" in ESTIMATORS[self.estimator].options:
-            options |= {"overlap": self.overlap, "forever": forever}
+            options["overlap"] = self.overlap
         try:
             return estimate(self.estimator, *self.sides, level=level, **options)
         except InvalidInput as error:

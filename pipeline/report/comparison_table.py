@@ -12,7 +12,7 @@ from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.formats import DASH, interval, number, p_value, parameter, sentence, spread
 from fairness_audits.results.table import Column
 from pipeline.report.comparison import AS_ASSUMED, AS_LIKELY, GIVEN, LEVEL, NOT_RUN, PASSED, VERDICTS, differs_before
-from pipeline.report.rules import ENOUGH_POWER, MEAN_MARGIN, RUN_SHIFT, SHARE_MARGIN, SHARE_SHIFT
+from pipeline.report.rules import CLOSE, ENOUGH_POWER, MEAN_MARGIN, RUN_SHIFT, SHARE_MARGIN, SHARE_SHIFT
 from pipeline.report.selection import parse_setting
 from pipeline.report.stamp import Stamp
 from pipeline.report.table import DIFFERS, UNTESTED, StampedTable, tabulated
@@ -31,7 +31,8 @@ RULES = (
     "our repetitions?) and for a share (beta-binomial: could it be a count under our rate?). Adjusted p: Holm's method "
     f"within each published table or figure. Differs: the adjusted p is below {LEVEL:g}; if only the unadjusted p is, "
     f"the notes say so. Agrees: the {100 * (1 - 2 * LEVEL):g} % interval of the difference lies within "
-    f"{MEAN_MARGIN:g} published standard deviations (shares: within {SHARE_MARGIN:g}), by two one-sided tests. "
+    f"{MEAN_MARGIN:g} published standard deviations, by two one-sided tests, and the means differ by at most {CLOSE:g} "
+    f"of them (shares: the interval lies within {100 * SHARE_MARGIN:g} % of the published share of the rarer outcome). "
     "Consistent: a predictive check does not reject the published number, even before adjustment, and has power of at "
     f"least {ENOUGH_POWER:g}. No difference shown: none of these; this does not prove agreement. "
     "Power: for means, the probability that equal means agree; for shares, that the check detects a rate "
@@ -231,6 +232,13 @@ def tally(lines: pd.DataFrame) -> dict[str, Any]:
         "before": sum(verdicts[key] != "differs" for key in before),
         "likelier": sum(verdicts[key] == "no difference shown" for key in likelier),
     }
+
+
+def tally_table(counted: Mapping[str, Any]) -> dict[str, int]:
+    """Return the numbers of a tally under the headings of the page's table."""
+    verdicts = counted["verdicts"]
+    compared = sum(verdicts[verdict] for verdict in GIVEN)
+    return {"numbers": counted["numbers"], "compared": compared, **verdicts}
 
 
 def tally_in_words(counted: Mapping[str, Any]) -> str:

@@ -7,17 +7,23 @@ With the rows of a second quantity, it estimates the difference. An interval tha
 * ``mean``: the mean over the repetitions, or of the paired differences, because repetitions share splits, with
   Student's interval. If all values are equal, the interval is that value from ``ENOUGH`` repetitions on. There is no
   interval if a value is infinite or undefined, because the mean of the others says nothing about it.
-* ``mean of shares``: the same for shares of ``groups`` of one network. The standard deviation is at least that of
+* ``mean of log``: exp of the mean logarithm, that is the geometric mean, or the ratio of two, with exp of Student's
+  interval. It suits positive ratios that are sometimes very large. It has no correction for overlapping splits.
+* ``mean of shares``: as ``mean``, for shares of ``groups`` of one network. The standard deviation is at least that of
   chance.
 * ``mean with error``: the mean with the normal interval of the mean ``error``, a standard error over points that the
   repetitions share. The interval holds under any dependence of the repetitions.
 * ``share``: k of n with Wilson's interval. A row is a share of as many trials as its column ``simulations`` says, or
   one trial. Two shares have Newcombe's interval, which ignores a pairing.
+* ``paired share``: (b - c) / J for two shares of the same J repetitions, where b and c count the discordant pairs, with
+  Tango's score interval.
+* ``spread of log``: the standard deviation of the logarithm, or the ratio of two, with the percentiles of
+  ``RESAMPLES`` bootstrap samples of the repetitions.
 * ``mean square``: mean squares over their expectations (Cochran's Q over its degrees of ``freedom``), pooled, with the
   interval from the chi-squared distribution.
 * ``median``: the median over the repetitions with the interval of the sign test, which is valid for any distribution.
-* ``median p``, ``variance``, ``value``: a number without an interval. The first combines the p-values of dependent
-  splits.
+* ``median p``: one p-value for the p-values of dependent splits. It has no interval: the number is compared itself.
+* ``variance``, ``value``: a number without an interval.
 
 A mean over J splits of the same rows has the corrected variance of Nadeau and Bengio, (1 / J + overlap) s^2 with
 ``overlap`` = test rows / train rows, if it is to hold for new data (Machine Learning 52, 2003).
@@ -34,6 +40,7 @@ from scipy.special import bdtr, stdtrit
 from scipy.stats import chi2, norm
 
 from fairness_audits.audits.inference import Ends, wilson_interval
+from fairness_audits.audits.permutation.paired import score_interval
 from fairness_audits.errors import InvalidInput
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.values import Array
@@ -45,6 +52,7 @@ EQUAL = 1e-12
 """Rounding error of equal values, relative to the largest."""
 ENOUGH = 5
 """Fewer equal values show nothing: if half of all values differ, four are equal with probability .5 ** 4 > .05."""
+RESAMPLES = 10_000
 Sides = Sequence[pd.DataFrame]
 """The rows of a quantity, or of two quantities whose difference is estimated."""
 
@@ -67,11 +75,36 @@ def _tidy(rows: pd.DataFrame | Array) -> pd.DataFrame:
     if not isinstance(rows, pd.DataFrame):
         rows = pd.DataFrame({"repetition": np.arange(len(rows)), "value": rows})
     check_repetitions(rows)
-    return rows.sort_values("repetition").astype({"value": float})
+    rows = rows if rows["repetition"].is_monotonic_increasing else rows.sort_values("repetition")
+    return rows if rows["value"].dtype == float else rows.astype({"value": float})
 
 
 def _mean(sides: Sides, level: float, **how: Any) -> Estimate:
     return _student(_paired(sides), level, 0.0, **how)
+
+
+def _mean_of_log(sides: Sides, level: float) -> Estimate:
+    found = _student(_paired([*map(_logarithms, sides)]), level, 0.0)
+    return Estimate(math.exp(found.value), n=found.n, low=math.exp(found.low), high=math.exp(found.high))
+
+
+def _logarithms(rows: pd.DataFrame) -> pd.DataFrame:
+    """Take logarithms. A value that has none is undefined, and so is the mean."""
+    values = rows["value"].where(rows["value"] > 0)
+    return rows.assign(value=np.log(values))
+
+
+def _spread_of_log(sides: Sides, level: float) -> Estimate:
+    values = pd.concat([_logarithms(rows).set_index("repetition")["value"] for rows in sides], axis=1, join="inner")
+    logs = values.to_numpy()
+    if len(logs) < 2 or not np.isfinite(logs).all():
+        return Estimate(math.nan, n=len(logs))
+    drawn = logs[np.random.default_rng(0).integers(len(logs), size=(RESAMPLES, len(logs)))]
+    spreads = np.concatenate([logs[None].std(axis=1, ddof=1), drawn.std(axis=1, ddof=1)])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = spreads[:, 0] / spreads[:, 1] if len(sides) > 1 else spreads[:, 0]
+    low, high = np.nanquantile(found[1:], [(1 - level) / 2, (1 + level) / 2])
+    return Estimate(float(found[0]), n=len(logs), low=float(low), high=float(high))
 
 
 def _mean_of_shares(sides: Sides, level: float, **how: Any) -> Estimate:
@@ -88,25 +121,18 @@ def _paired(sides: Sides) -> Array:
 
 
 def _student(
-    values: Array, level: float, chance: float, limits: Sequence[float] = EVERY, overlap: float = 0.0,
-    forever: bool = False,
-) -> Estimate:  # fmt: skip
+    values: Array, level: float, chance: float, limits: Sequence[float] = EVERY, overlap: float = 0.0
+) -> Estimate:
     """Estimate a mean whose standard deviation is at least ``chance``. The interval is clipped to the possible
     ``limits``.
-
-    ``forever``: the interval that any number of further overlapping splits with the same mean and standard deviation
-    would approach.
     """
     found = Estimate.mean(values)
     equal = found.n > 0 and np.ptp(values) <= EQUAL * max(1.0, np.abs(values).max())
     if found.n < max(2, len(values)) or (equal and not chance > 0 and found.n < ENOUGH):
         return found
     deviation = max(found.std, chance)
-    if forever and overlap:
-        half = float(norm.ppf((1 + level) / 2)) * deviation * math.sqrt(overlap)
-    else:
-        spread = deviation * math.sqrt(1 + found.n * overlap)
-        half = float(stdtrit(found.n - 1, (1 + level) / 2)) * spread / math.sqrt(found.n)
+    spread = deviation * math.sqrt(1 + found.n * overlap)
+    half = float(stdtrit(found.n - 1, (1 + level) / 2)) * spread / math.sqrt(found.n)
     least, most = map(float, limits)
     return replace(found, low=max(found.value - half, least), high=min(found.value + half, most))
 
@@ -142,6 +168,16 @@ def _pooled(sides: Sides, level: float, trials: str = "simulations") -> Estimate
     if not known.any():
         return Estimate(math.nan)
     return Estimate(float(np.average(values[known], weights=number[known])), n=int(number[known].sum()))
+
+
+def _paired_share(sides: Sides, level: float) -> Estimate:
+    """Count each repetition as 0 or 1 on both sides."""
+    difference = _paired(sides)
+    if len(sides) < 2 or not np.isin(difference, (-1, 0, 1)).all():
+        return Estimate(math.nan)
+    up, down, n = int((difference > 0).sum()), int((difference < 0).sum()), len(difference)
+    low, high = score_interval(up, down, n, (1 - level) / 2)
+    return Estimate((up - down) / n, n=n, low=low, high=high)
 
 
 def with_wilson(share: Estimate, level: float = LEVEL) -> Estimate:
@@ -216,23 +252,32 @@ def _value(sides: Sides, level: float) -> Estimate:
 
 @dataclass(frozen=True)
 class Estimator:
-    """A function of rows and a level, what it estimates, the columns that it needs, and its options."""
+    """A function of rows and a level, what it estimates, the columns that it needs, and its options.
+
+    ``equal`` is the value of a comparison of two equal sides. A ``decisive`` number is compared itself, because it has
+    no interval.
+    """
 
     of: Callable[..., Estimate]
     target: str
     needs: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    equal: float = 0.0
+    decisive: bool = False
 
 
-OF_MEANS = ("limits", "overlap", "forever")
+OF_MEANS = ("limits", "overlap")
 ESTIMATORS: Mapping[str, Estimator] = {
     "mean": Estimator(_mean, "the expectation over repetitions", options=OF_MEANS),
+    "mean of log": Estimator(_mean_of_log, "the geometric mean over repetitions", equal=1.0),
+    "spread of log": Estimator(_spread_of_log, "the standard deviation of the logarithm over repetitions", equal=1.0),
     "mean of shares": Estimator(_mean_of_shares, "the expected share of groups of a network", ("groups",), OF_MEANS),
     "mean with error": Estimator(_mean_with_error, "the value without the sampling of points", ("error",)),
     "share": Estimator(_share, "the probability in a repetition or simulation", options=("trials",)),
+    "paired share": Estimator(_paired_share, "the difference of two probabilities in a repetition"),
     "mean square": Estimator(_mean_square, "the ratio of a variance to its expectation", ("freedom",)),
     "median": Estimator(_median, "the median over repetitions"),
-    "median p": Estimator(_median_p, "a p-value that is valid for dependent splits"),
+    "median p": Estimator(_median_p, "a p-value that is valid for dependent splits", decisive=True),
     "variance": Estimator(_pooled, "the variance over groups"),
     "value": Estimator(_value, "the number itself"),
 }

@@ -22,13 +22,14 @@ from pipeline import software
 from pipeline.report import comparison_table, regression_check
 from pipeline.report import labels as w
 from pipeline.report.artefacts import Artefact
+from pipeline.report.claims import OUTCOMES
 from pipeline.report.comparison import VERDICTS
 from pipeline.report.environment import RuleTime, digest, duration
 from pipeline.report.inputs import Inputs
 from pipeline.report.reduction import departures
 from pipeline.report.registry import label
 from pipeline.report.stamp import Stamp
-from pipeline.report.table import StampedTable
+from pipeline.report.table import IN_BRACKETS, StampedTable
 
 ORDER = ("individual_fairness", "permutation_tests", "fliptest", "robustness_bias")
 """Studies of papers in the order of the README. Others follow by name; this project's own study is last."""
@@ -133,6 +134,7 @@ def _artefact(name: str, made: Artefact, names: list[str]) -> dict[str, Any]:
         "title": made.title,
         "caption": made.caption,
         "note": f"{short}." if rest else short,
+        "marks": IN_BRACKETS if isinstance(made, StampedTable) and made.published else "",
         "notes": [*rest, *made.notes[1:]],
         "stamp": list(made.stamp.lines()),
         "emphatic": made.stamp.emphatic,
@@ -171,16 +173,26 @@ def page(
         duration=duration,
         enumerated=enumerated,
         listed=listed,
-        tally=comparison_table.tally_in_words,
+        tally=comparison_table.tally_table,
+        decided=decided,
     )
     return page.render(
         studies=[_with_pictures(study, pictures) for study in ordered(studies)],
         verdicts=VERDICTS,
         formats=FORMATS,
+        outcomes=OUTCOMES,
         environment=environment,
         versions=[(what, software.described(one, present)) for what, one in versions(studies)],
         times_total=RuleTime.of("all", environment["times"]),
     )
+
+
+def decided(claims: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the claims of each outcome, which is that of the reference if it has the claim."""
+    found: dict[str, list[Mapping[str, Any]]] = {outcome: [] for outcome in OUTCOMES}
+    for claim in claims:
+        found[claim["reference"] or claim["outcome"]].append(claim)
+    return found
 
 
 def versions(studies: Sequence[Mapping[str, Any]]) -> list[tuple[str, dict[str, str]]]:

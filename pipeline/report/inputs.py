@@ -15,7 +15,7 @@ from fairness_audits.results.style import in_order
 from fairness_audits.values import Classifier
 from pipeline.report import labels as w
 from pipeline.report import reduction, registry, selection
-from pipeline.report.stamp import Stamp
+from pipeline.report.stamp import COUNTED, Stamp
 from pipeline.values import AuditResult, DatasetSummary
 
 Made = TypeVar("Made")
@@ -148,7 +148,7 @@ class Inputs:
             described = " and ".join(f"{key} {names}" for key, names in wanted.items())
             raise self.absence(f"study {self.study!r} has no rows of {described}", block, dataset)
         reduced = [r for r in self.reductions if all(getattr(r, key) in names for key, names in wanted.items())]
-        return Stamp.of(self.rows[keep], reduced)
+        return Stamp.of(self.rows.filter(COUNTED)[keep], reduced)
 
 
 def _several(names: str | Iterable[str]) -> list[str]:

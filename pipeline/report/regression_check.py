@@ -37,7 +37,7 @@ def regression_check(run: Inputs, reference: Inputs) -> pd.DataFrame:
     The columns are those of ``POINT``, ``settings`` (the same or other), the ``numbers`` in both, how many are
     ``equal``, the ``largest`` difference relative to max(1, |x'|), the ``tested`` means and how many ``differ``.
     """
-    ours, theirs = (_point_columns(inputs.rows) for inputs in (run, reference))
+    ours, theirs = _point_columns(run.rows, reference.rows)
     keys = sorted((set(ours.columns) & set(theirs.columns)) - APART)
     # If one side lacks a setting, only rows of the other side without that setting are comparable.
     ours, theirs = _without_other_settings(ours, theirs), _without_other_settings(theirs, ours)
@@ -70,13 +70,19 @@ def _tested(lines: pd.DataFrame) -> str:
     return f"{lines['differ'].sum():,} of {lines['tested'].sum():,} means over repetitions differ"
 
 
-def _point_columns(rows: pd.DataFrame) -> pd.DataFrame:
-    found = rows[rows["value"].notna() & (rows["origin"] != "absent")].dropna(axis=1, how="all")
-    if "transport" not in found:
-        found["transport"] = ""
-    for name in found.columns:
-        if not pd.api.types.is_numeric_dtype(found[name]):
-            found[name] = found[name].astype(object).where(found[name].notna(), "").astype(str)
+def _point_columns(*sides: pd.DataFrame) -> list[pd.DataFrame]:
+    """Return the numbers of both sides in the data sets that both have. Their text columns have the same categories."""
+    both = set.intersection(*(set(rows["dataset"].unique()) for rows in sides))
+    found = []
+    for rows in sides:
+        kept = rows[rows["value"].notna() & (rows["origin"] != "absent")].dropna(axis=1, how="all")
+        kept = kept[kept["dataset"].isin(both)]
+        found.append(kept if "transport" in kept else kept.assign(transport=pd.Categorical([""] * len(kept))))
+    for name in set.union(*(set(rows.select_dtypes("category")) for rows in found)):
+        having = [rows for rows in found if name in rows]
+        known = sorted({"", *(str(value) for rows in having for value in rows[name].cat.categories)})
+        for rows in having:
+            rows[name] = rows[name].cat.rename_categories(str).cat.set_categories(known).fillna("")
     return found
 
 

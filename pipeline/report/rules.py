@@ -22,9 +22,10 @@ widened by ``rounding``. The rule depends on the kind of number:
 
 A share is not compared if no published count could be rejected.
 
-Equivalence is shown by two one-sided tests (TOST) at level .05: the 90 % interval lies within a margin about 0. The
-margin is ``MEAN_MARGIN`` published standard deviations for a mean and ``SHARE_MARGIN`` for a share. A single number
-without a spread has no margin, because one more draw cannot be shown to be equal.
+Equivalence is shown by two one-sided tests (TOST) at level .05: the 90 % interval lies within a margin about 0. For a
+mean, the margin is ``MEAN_MARGIN`` published standard deviations, because few repetitions could show a smaller one. The
+means themselves differ by at most ``CLOSE`` of them. For a share, it is ``SHARE_MARGIN`` of the published share of
+the rarer outcome. A single number without a spread has no margin, because one more draw cannot be shown to be equal.
 
 Each comparison has a power. For means it is the probability that truly equal means are shown to agree. For a predictive
 check it is the probability that the check rejects a published number from a shifted distribution. The shift is
@@ -49,9 +50,11 @@ from fairness_audits.values import Array
 from pipeline.report.estimators import difference_of_shares
 
 MEAN_MARGIN = 1.5
+"""Largest difference of two expectations that agreement leaves possible, in published standard deviations."""
+CLOSE = 0.5
 """Largest difference of two means that counts as agreement, in published standard deviations."""
-SHARE_MARGIN = 0.1
-"""Largest difference of two shares that counts as agreement."""
+SHARE_MARGIN = 0.25
+"""Largest difference of two shares that agreement leaves possible, as a part of the share of the rarer outcome."""
 SHARE_SHIFT, RUN_SHIFT = 0.5, 4.0
 """Shifts at which the power of a predictive check is computed: of a rate, and of a run in standard deviations."""
 ENOUGH_POWER = 0.8
@@ -128,12 +131,13 @@ def could_differ(published: Estimate, ours: Estimate, level: float) -> bool:
 
 
 def power_of_means(published: Estimate, ours: Estimate, rounding: float, level: float) -> float:
-    """Return the probability that TOST shows agreement of equal means with these standard deviations."""
+    """Return the probability that equal means with these standard deviations agree."""
     error, freedom = _standard_error(published, ours)
     if error == 0:
         return 1.0
     room = (MEAN_MARGIN * published.std - rounding) / error - float(student.ppf(level, freedom))
-    return max(0.0, 2 * float(student.cdf(room, freedom)) - 1)
+    most = min(room, (CLOSE * published.std + rounding) / error)
+    return max(0.0, 2 * float(student.cdf(most, freedom)) - 1)
 
 
 def power_of_shares(
@@ -205,7 +209,9 @@ class Rule:
     spread: bool = False
     """Whether our estimate must have a spread."""
     margin: Callable[[Estimate], float] = lambda published: math.nan
-    """Largest difference that counts as agreement; NaN if agreement cannot be shown."""
+    """Largest difference that agreement leaves possible; NaN if agreement cannot be shown."""
+    close: Callable[[Estimate], float] = lambda published: math.inf
+    """Largest difference of the numbers themselves that counts as agreement."""
     decides: Callable[[Estimate, Estimate, float], bool] = lambda published, ours, level: True
     """Whether some outcome would be rejected at this level. Otherwise a test that does not reject is uninformative."""
     power: Callable[[Estimate, Estimate, float, float], float] = lambda *sides: math.nan
@@ -217,7 +223,8 @@ class Rule:
         found = self.test(published, ours, rounding, level)
         inner = self.test(published, ours, rounding, 2 * level - 1)
         margin = self.margin(published)
-        equivalent = -margin <= inner.low and inner.high <= margin
+        close = not abs(found.difference) - rounding > self.close(published)
+        equivalent = close and -margin <= inner.low and inner.high <= margin
         sides = published, ours, rounding, level
         return replace(found, equivalent=equivalent, power=self.power(*sides), detectable=self.detectable(*sides))
 
@@ -225,14 +232,16 @@ class Rule:
 RULES = {
     "mean": Rule(
         "Welch's test", "mean", ("value", "std", "n", "rounding"), means, spread=True,
-        margin=lambda published: MEAN_MARGIN * published.std, power=power_of_means,
+        margin=lambda published: MEAN_MARGIN * published.std, close=lambda published: CLOSE * published.std,
+        power=power_of_means,
     ),
     "run": Rule(
         "one more repetition", "mean", ("value", "rounding"), one_run, spread=True, power=power_of_run,
         detectable=detectable_run, predictive=True,
     ),
     "proportion": Rule(
-        "predictive check", "share", ("value", "n"), shares, margin=lambda published: SHARE_MARGIN,
+        "predictive check", "share", ("value", "n"), shares,
+        margin=lambda published: SHARE_MARGIN * min(published.value, 1 - published.value),
         decides=could_differ, power=power_of_shares, detectable=detectable_share, predictive=True,
     ),
     "variance": Rule("F test", "variance", ("value", "n", "rounding"), variances),

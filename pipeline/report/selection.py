@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,18 +33,18 @@ def parse_setting(text: Any) -> dict[str, str | float]:
     return setting
 
 
-def select(rows: pd.DataFrame, setting: Setting) -> pd.DataFrame:
-    """Select the rows that agree with every part of ``setting``.
+def select(rows: pd.DataFrame, setting: Mapping[str, Any]) -> pd.DataFrame:
+    """Select the rows that agree with every part of ``setting``; a list stands for any of its values.
 
     Raises InvalidInput for a key that is not a column.
     """
-    keep = np.ones(len(rows), dtype=bool)
+    places = np.arange(len(rows))
     for key, wanted in setting.items():
         if key not in rows:
             remedy = f"The rows have {sorted(map(str, rows.columns))}"
             raise InvalidInput(f"there is no setting {key!r}", option=key, remedy=remedy)
-        keep &= _equal(rows[key], wanted)
-    return rows[keep]
+        places = places[_equal(rows[key].iloc[places], wanted)]
+    return rows.iloc[places]
 
 
 def by_statistic(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -54,7 +54,7 @@ def by_statistic(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def explain_absence(rows: pd.DataFrame, setting: Setting) -> str:
     """Return which part of ``setting`` first leaves no rows, and which values exist."""
-    found = rows
+    found = rows.filter(list(setting))
     for key, wanted in setting.items():
         matching = found[_equal(found[key], wanted)]
         if matching.empty:
@@ -89,7 +89,9 @@ def by_repetition(rows: pd.DataFrame, of: str = "") -> pd.Series:
     return rows.set_index("repetition")["value"].sort_index()
 
 
-def _equal(column: pd.Series, wanted: str | float) -> np.ndarray:
+def _equal(column: pd.Series, wanted: str | float | Sequence[str]) -> np.ndarray:
+    if not isinstance(wanted, (str, float, int)):
+        return np.logical_or.reduce([_equal(column, one) for one in wanted])
     if isinstance(wanted, str):
         same = column == wanted
         # Nearly all text columns are categories, which compare directly. Only plain text can be missing.

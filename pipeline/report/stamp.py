@@ -17,6 +17,9 @@ from fairness_audits.results.style import WARNING, new_figure, print_stamp
 from pipeline.report import labels as w
 from pipeline.report.reduction import Reduction
 
+COUNTED = ("block", "dataset", "method", "transport", "repetition", "theta_1", "origin", "scale")
+"""The columns that a stamp is computed from."""
+
 
 @dataclass(frozen=True)
 class Stamp:

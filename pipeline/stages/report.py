@@ -6,6 +6,7 @@ from pathlib import Path
 from fairness_audits.files import load_json, save_text
 from pipeline import software
 from pipeline.report import environment, html
+from pipeline.report.pictures import few_colours
 
 SEEDS = (
     "Each random stream has its own seed, the SHA-256 hash of its stage (prepare, train, transport or audit), data "
@@ -38,9 +39,9 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     studies = [load_json(path) for path in options.index]
     pictures = {
-        (study["study"], artefact["name"]): Path(
-            options.figures, study["study"], f"{artefact['name']}.png"
-        ).read_bytes()
+        (study["study"], artefact["name"]): few_colours(
+            Path(options.figures, study["study"], f"{artefact['name']}.png").read_bytes()
+        )
         for study in studies
         for artefact in study["artefacts"]
         if artefact["kind"] == "figure"

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import fairness_audits as fa
 from fairness_audits import texts
 from fairness_audits.results.result import Result
+from fairness_audits.text_files import texts_of
 
 N = 1600
 PEOPLE = pd.DataFrame(
@@ -64,7 +66,7 @@ def test_the_brief_answers_its_five_questions(name: str) -> None:
 
 def test_a_flip_test_says_what_is_beyond_noise_and_of_whom() -> None:
     """The two flipsets differ in size by more than chance, while their sum does not."""
-    certain = texts.texts_of("fliptest")["brief"]
+    certain = texts_of("fliptest")["brief"]
     for p, expected in ((0.7, "further apart"), (0.04, "More people flip")):
         facts = {"found": {"noise": {"p_either_adjusted": p, "p_net_adjusted": 0.04}}, "alpha": 0.05}
         assert expected in texts.rendered(certain["rejected"], facts)
@@ -88,14 +90,59 @@ def test_a_flip_test_says_what_is_beyond_noise_and_of_whom() -> None:
 
 def test_a_smaller_change_is_enough_only_where_it_was_measured() -> None:
     """Certificates are lower bounds of another model, and the fair metric is another length."""
-    found = texts.texts_of("robustness_bias")["brief"]["found"]
+    found, unturned = texts_of("robustness_bias")["brief"]["found"], {"turning": "", "grey": None}
     said = [
-        texts.rendered(found, {"closer": ["g = B"], "found": {"bound": bound}, "fair": fair})
+        texts.rendered(found, {"closer": ["g = B"], "found": {"bound": bound}, "fair": fair, **unturned})
         for bound, fair in (("exact", False), ("lower", False), ("exact", True))
     ]
     assert said[0] == "A smaller change is enough for g = B."
     assert "smoothed" in said[1]
     assert said[2] == "By the fair metric, a smaller change is enough for g = B."
+
+
+def linear(weights: list[float]) -> LogisticRegression:
+    """Return a linear model with these weights and no intercept."""
+    rng = np.random.default_rng(0)
+    model = LogisticRegression().fit(rng.normal(size=(20, len(weights))), np.arange(20) % 2)
+    model.coef_, model.intercept_ = np.array([weights]), np.zeros(1)
+    return model
+
+
+def test_the_shares_that_a_stated_change_turns_are_those_of_the_distances() -> None:
+    rng = np.random.default_rng(4)
+    group = np.repeat(["near", "far"], 200)
+    x = rng.normal(size=(400, 2)) * np.where(group == "near", 0.4, 1.5)[:, None]
+    found = fa.robustness_bias(
+        linear([1.0, 0.5]), x, groups=pd.DataFrame({"g": group}), attack="exact", permutations=199
+    )
+    assert found.brief is not None
+    stated = re.search(
+        r"change of size ([\d.]+) .*? for (\d+) % of the rows of g = near and for (\d+) %", found.brief.found
+    )
+    assert stated is not None
+    distances = found.to_frame("distances")
+    turned = (distances["distance_exact"] <= float(stated[1])).groupby(distances["g"]).mean()
+    assert [stated[2], stated[3]] == [f"{100 * turned[name]:.0f}" for name in ("near", "far")]
+    assert turned["near"] > turned["far"]
+    assert stated[0] in found.verdict.sentence
+
+
+def test_a_loss_ratio_is_a_power_of_the_probability() -> None:
+    """The loss of a probability p is -log p, so p ** r has r times the loss."""
+    found = texts_of("loss_ratio")["brief"]["found"]
+    said = texts.rendered(found, {"test": {"S_n": 2.5}, "delta": 1.25, "beside_placebo": ""})
+    assert np.log(0.57) / np.log(0.8) == pytest.approx(2.5, abs=0.02)
+    assert np.log(0.76) / np.log(0.8) == pytest.approx(1.25, abs=0.03)
+    assert [one for one in ("2.500 times as large; 25.0 % larger", "57 %", "76 %") if one not in said] == []
+
+
+@pytest.mark.parametrize(("statistic", "rejected"), [(1.4, True), (1.1, False), (0.9, False)])
+def test_the_tolerance_that_would_turn_the_outcome_is_the_lower_bound(statistic: float, rejected: bool) -> None:
+    """The audit rejects if the bound exceeds the tolerance, so the bound is where the outcome turns."""
+    text = texts_of("loss_ratio")["brief"]["rejected" if rejected else "not rejected"]
+    said = texts.rendered(text, {"test": {"T_n": statistic}, "alpha": 0.05, "whole": False})
+    assert "What would change this result" in said
+    assert (f"{statistic:.3f}" in said) == (statistic > 1)
 
 
 def test_without_a_correction_the_guarantee_is_that_of_a_single_test() -> None:

@@ -194,10 +194,12 @@ def test_a_category_of_indicators_becomes_whole() -> None:
 
 
 def test_a_tolerance_inside_the_interval_is_not_decided_and_single_precision_tells_the_same() -> None:
-    few = (*GIVEN, "--points", "20")
+    few = (*GIVEN, "--points", "40")
     estimate = document(*few)["results"]["loss_ratio"]["S_n"]
-    said = document(*few, "--delta", str(estimate))["verdict"]["sentence"]
-    assert "lies inside the interval, so these rows do not decide" in said
+    verdict = document(*few, "--delta", str(estimate))["verdict"]
+    assert verdict["outcome"] == "inconclusive"
+    assert "lies inside the interval, so these rows do not decide" in verdict["sentence"]
+    assert document(*GIVEN, "--delta", "9")["verdict"]["outcome"] == "not rejected"
     double, single = (document(*GIVEN, "--dtype", f"float{bits}") for bits in (64, 32))
     assert single["results"]["loss_ratio"]["T_n"] == pytest.approx(double["results"]["loss_ratio"]["T_n"], rel=1e-4)
 

@@ -77,6 +77,21 @@ def test_numbers_and_texts_of_the_label_are_decisions(code: Any, decided: Any) -
         assert found.facts["results"] == expected
 
 
+def test_a_gap_has_an_interval_if_one_group_does_not_change() -> None:
+    """190 of 1,000 men change and no woman, or one: the intervals are nearly the same."""
+    group = ["f"] * 1000 + ["m"] * 1000
+    first = np.r_[np.ones(70), np.zeros(930), np.ones(250), np.zeros(750)].astype(int)
+    second = first.copy()
+    second[1060:1250] = 0
+    none = fa.compare(first=first, second=second, group=group, metric="selection_rate").to_frame().iloc[0]
+    second[0] = 0
+    one = fa.compare(first=first, second=second, group=group, metric="selection_rate").to_frame().iloc[0]
+    for gap, change in ((none, 0.19), (one, 0.189)):
+        assert gap["what"] == "gap f - m"
+        assert gap["change"] == pytest.approx(change)
+        assert (gap["ci_low"], gap["ci_high"]) == (pytest.approx(0.166, abs=0.002), pytest.approx(0.214, abs=0.002))
+
+
 def test_scores_are_compared_as_they_are_or_cut() -> None:
     call: dict[str, Any] = {"group": ROWS["sex"], "draws": 199}
     (f, *_) = fa.compare(ROWS["y"], **SCORES, metric="squared_error", **call).facts["results"]

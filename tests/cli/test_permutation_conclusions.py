@@ -128,9 +128,15 @@ def test_a_bound_that_is_not_shown_does_not_hide_that_equality_is_rejected(
     ("options", "said"),
     [
         ({}, "the metric is equal in both groups"),
-        ({"margin": 0.1}, "the metric differs between the groups by at least 0.1"),
-        ({"ratio": True}, "the ratio of the rates is below 0.8, lowest to highest"),
-        ({"ratio": True, "reference": "f"}, "the ratio of the rates is below 0.8, in one direction or the other"),
+        ({"margin": 0.1}, "two nulls: the metric differs between the groups by at least 0.1, and it differs by less"),
+        (
+            {"ratio": True},
+            "two nulls: the ratio of the rates is below 0.8, and it is at least 0.8 (lowest to highest)",
+        ),
+        (
+            {"ratio": True, "reference": "f"},
+            "two nulls: the ratio of the rates is below 0.8, and it is at least 0.8 (in one direction or the other)",
+        ),
     ],
 )
 def test_the_null_hypothesis_is_the_one_that_is_tested(options: dict[str, Any], said: str) -> None:

@@ -6,6 +6,8 @@ import re
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,16 @@ import pandas as pd
 import pytest
 import torch
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from sklearn.linear_model import LogisticRegression
 
 import fairness_audits as fa
+from docs import findings
 from fairness_audits import texts
 from fairness_audits.cli.commands import COMMANDS
+from fairness_audits.results import render
 from fairness_audits.results import typeset as tables
-from fairness_audits.results.document import STATUS
+from fairness_audits.results.document import STATUS, Heading
 from fairness_audits.results.formats import decimal, factor, fixed, p_text, plain, plural, span
 from fairness_audits.results.glossary import TERMS, explained
 from fairness_audits.results.markup import label_text, typeset
@@ -37,7 +43,9 @@ from fairness_audits.results.result import (
     Text,
     Verdict,
 )
+from fairness_audits.results.style import fix_layout, paper
 from fairness_audits.results.typeset import WIDTH
+from fairness_audits.text_files import texts_of
 from tests.cli.places import documented, run
 
 TABLE = Table(
@@ -155,6 +163,9 @@ def test_what_a_long_table_leaves_out_is_counted_and_in_its_file() -> None:
         (decimal, 0.12345, "0.1235"),
         (decimal, 0.00001, "1.0e-05"),
         (factor, 12345.6, "12,345.6"),
+        (texts.growth, 1.25, "25.0 % larger"),
+        (texts.growth, 0.97, "3.0 % smaller"),
+        (texts.growth, 4.588, "4.588 times as large"),
         (fixed(2, "+"), -0.001, "+0.00"),
         (p_text, 1e-17, "< 1e-16"),
         (span, (None, 0.2), "at most 0.2000"),
@@ -327,7 +338,7 @@ def test_the_page_of_each_audit_documents_its_limits_and_the_gate(name: str) -> 
     page = (ROOT / re.findall(r"docs/\S+\.md", COMMANDS[name].texts["page"])[0]).read_text()
     assert "| 4 | With `--gate`: inconclusive. |" in (ROOT / "docs/guide/command_line.md").read_text()
     assert re.search(rf"`outcome`, its `reason`, `{DECISION[name]}`.* if inconclusive", page)
-    assert "The outcome is *inconclusive*" in page
+    assert re.search(r"The outcome is \*inconclusive\*|\*\*cannot tell\*\* \(`inconclusive`\)", page)
 
 
 # What a reader must know is said where its condition holds, and nowhere else.
@@ -392,14 +403,124 @@ def test_a_page_begins_in_plain_words_and_says_what_terms_mean() -> None:
     shown = page(replace(DOCUMENT, brief=brief), {"curves": b"png"})
     places = [shown.index(text) for text in ("In plain words", "Is &lt;it&gt; fair?", "Keep in mind", "Groups</h2>")]
     assert places == sorted(places)
-    assert f'<abbr title="{TERMS["interval"]}">interval</abbr>' in shown
+    assert f'<abbr tabindex="0" title="{TERMS["interval"]}">interval</abbr>' in shown
+    assert f"<dt>interval</dt><dd>{TERMS['interval']}</dd>" in shown
 
 
-def test_a_term_is_explained_once_and_no_part_of_a_word_is_one() -> None:
-    shown = explained("An interval and two intervals; subintervals, p-value-like and P-values.")
+def head(shown: str) -> dict[str, str]:
+    """Return what the head of a page states, by name."""
+    (facts,) = re.findall(r'<dl class="facts heading">(.*?)</dl>', shown, re.DOTALL)
+    return dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", facts))
+
+
+def test_the_head_of_a_page_states_what_was_audited_when_and_by_which_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = {"rows": 1200, "audited": 1000}
+    document = replace(DOCUMENT, facts={"data": data}, libraries=("numpy", "sklearn"))
+    named = Heading("Loans <2026>", "Scorecard 7", "Applications", date(2026, 3, 1))
+    shown = page(document, {"curves": b""}, named)
+    assert "<h1>Loans &lt;2026&gt;</h1>" in shown
+    assert "Toy audit of m.pt on &lt;rows&gt;.csv" in shown
+    stated = head(shown)
+    versions = stated.pop("Versions")
+    assert stated == {
+        "Date": "1 March 2026", "Model": "Scorecard 7", "Data": "Applications", "Rows": "1,200, 1,000 of them audited",
+    }  # fmt: skip
+    assert re.fullmatch(r"fairness_audits \S+, python \S+, numpy \S+, scikit-learn \S+", versions)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    stated = head(page(DOCUMENT, {"curves": b""}))
+    assert (stated["Date"], stated["Model"], stated["Data"]) == ("2 January 1970", "not stated", "not stated")
+    assert "Rows" not in stated
+
+
+def test_a_page_links_the_documentation_once_it_has_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(render, "DOCUMENTATION", "https://docs.example")
+    assert '<a href="https://docs.example/guide/legal.html">' in page(DOCUMENT, {"curves": b""})
+
+
+def test_the_names_on_a_page_are_options_of_the_command_and_of_saving(ledger: Path) -> None:
+    auc = ("--score", "p", "--metric", "auc", "--group", "sex")
+    named = ("--title", "Quarterly check", "--model-name", "Scorecard 7", "--data-name", "Applications")
+    assert run("permutation", *auc, *named, "--output", "out")[0] == 0
+    shown = Path("out", "permutation.html").read_text()
+    assert "<h1>Quarterly check</h1>" in shown
+    assert (head(shown)["Model"], head(shown)["Data"]) == ("Scorecard 7", "Applications")
+    table = pd.read_parquet("preds.parquet")
+    found = fa.permutation_test(prediction=table["p"] > 0.5, group=table["sex"], metric="selection_rate")
+    found.save("saved", title="By hand", data_name="Loans", day=date(2026, 3, 1))
+    stated = head(Path("saved", "permutation.html").read_text())
+    assert (stated["Date"], stated["Data"], stated["Rows"]) == ("1 March 2026", "Loans", f"{len(table):,}")
+
+
+def test_a_fitted_model_states_the_version_of_its_library() -> None:
+    rows = pd.DataFrame({"x": np.arange(80.0), "z": np.arange(80) % 7})
+    model = LogisticRegression().fit(rows, rows["x"] > 40)
+    found = fa.fliptest(model, rows, np.repeat(["a", "b"], 40), source="a", target="b", null_draws=1, refits=0)
+    assert set(found.to_dict()["versions"]) == {"fairness_audits", "python", "numpy", "scikit-learn"}
+
+
+def test_a_term_is_explained_once_on_a_page_and_no_part_of_a_word_is_one() -> None:
+    seen: set[str] = set()
+    shown = explained("An interval and two intervals; subintervals, p-value-like and P-values.", seen)
     assert shown.count("<abbr") == 2
     assert "subintervals" in shown
     assert "p-value-like" in shown
+    assert seen == {"interval", "p-value"}
+    assert "<abbr" not in explained("An interval.", seen)
+
+
+def test_users_terms_are_explained_on_pages_and_in_the_documentation() -> None:
+    wanted = {
+        "selection rate",
+        "impact ratio",
+        "margin",
+        "p-value",
+        "confidence interval",
+        "held-out",
+        "loss ratio",
+        "sigma",
+    }
+    assert wanted <= TERMS.keys()
+    every = texts_of("glossary")
+    assert not every["pages"].keys() & every["documentation"].keys()
+    listed = findings.filled((ROOT / "docs" / "glossary.md").read_text(encoding="utf-8"))
+    assert [term for term, meaning in TERMS.items() if f"\n{term}\n  {meaning}\n" not in listed] == []
+
+
+def boxes(drawn: Any, artists: Any) -> list[Any]:
+    """Return the places of texts of a figure that is laid out, from top to bottom."""
+    FigureCanvasAgg(drawn)
+    fix_layout(drawn)
+    drawn.canvas.draw()
+    found = [one.get_window_extent() for one in artists(drawn.axes[0]) if one.get_text()]
+    assert all(one.x0 >= 0 and one.y0 >= 0 for one in found)
+    return sorted(found, key=lambda box: -float(box.y1))
+
+
+NAMES = [f"{job} (skilled), including cleaning and other work" for job in "abcdefghijkl"]
+
+
+@pytest.mark.parametrize("asked", [{}, {"margin": 0.1}, {"ratio": True}], ids=["equality", "margin", "ratio"])
+def test_names_of_twelve_groups_do_not_overlap_and_the_bound_is_drawn(asked: dict[str, Any]) -> None:
+    group, decision = np.repeat(NAMES, 40), np.arange(480) % 3 % 2
+    found = fa.permutation_test(prediction=decision, group=group, metric="selection_rate", **asked)
+    with paper():
+        drawn = found.figure()
+        places = boxes(drawn, lambda axes: axes.get_yticklabels())
+    assert len(places) >= 12
+    assert all(upper.y0 >= lower.y1 - 1 for upper, lower in pairwise(places))
+    at = [float(np.asarray(line.get_xdata())[0]) for line in drawn.axes[0].lines if line.get_linestyle() == "--"]
+    assert at == {"margin": [-0.1, 0.1], "ratio": [0.8]}.get(next(iter(asked), ""), [])
+
+
+def test_the_curves_of_twelve_long_names_keep_their_panel() -> None:
+    rng = np.random.default_rng(0)
+    x, groups = rng.normal(size=(480, 2)), pd.DataFrame({"job": np.repeat(NAMES, 40)})
+    model = LogisticRegression().fit(x, x[:, 0] > 0)
+    with paper():
+        drawn = fa.robustness_bias(model, x, groups=groups, attack="exact", permutations=19, bootstraps=9).figure()
+        places = boxes(drawn, lambda axes: axes.get_legend().get_texts())
+    assert len(places) == 12
+    assert drawn.axes[0].get_window_extent().height > 0.5 * drawn.bbox.height
 
 
 def test_a_figure_is_laid_out_once_and_drawn_once_for_each_format(

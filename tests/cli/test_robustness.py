@@ -26,6 +26,7 @@ from fairness_audits.attacks import minimum_norm
 from fairness_audits.audits.robustness_bias.result import shown_groups
 from fairness_audits.inputs import images as images_module
 from fairness_audits.inputs.table import Source
+from fairness_audits.text_files import texts_of
 from tests.cli.places import BIAS, FACES, IMAGES, SIDE, TABLE, WEIGHT, ended, image_network, run, scripted, undrawn
 from tests.errors import invalid
 
@@ -564,9 +565,17 @@ def entry(name: str, denominator: str, sigma: float, p: float) -> dict[str, Any]
 
 def sentence(found: dict[str, Any], alpha: float = 0.05, **facts: Any) -> str:
     """The sentence of the verdict about these groups, of an audit with true classes and without doubts."""
-    plain = {"misled": False, "lost_apart": False, "labelled": True, "budget": None, "fair": False, "unit": "image"}
+    plain = {
+        "misled": False,
+        "lost_apart": False,
+        "labelled": True,
+        "budget": None,
+        "fair": False,
+        "unit": "image",
+        "turning": "",
+    }
     known = {**plain, "alpha": alpha, "found": found, **shown_groups(found, alpha), **facts}
-    return texts.rendered(texts.texts_of("robustness_bias")["sentence"], known)
+    return texts.rendered(texts_of("robustness_bias")["sentence"], known)
 
 
 def test_a_group_that_is_farther_is_not_called_closer() -> None:
@@ -599,7 +608,7 @@ def printed(text: str) -> list[list[str]]:
 
 @pytest.mark.parametrize(("source", "count"), [("README.md", 1), ("docs/guide/robustness_bias.md", 2), ("", 4)])
 def test_the_commands_run_as_they_stand(source: str, count: int) -> None:
-    examples = texts.texts_of("robustness_bias")["command"]["examples"]
+    examples = texts_of("robustness_bias")["command"]["examples"]
     commands = printed((ROOT / source).read_text(encoding="utf-8") if source else examples)
     assert len(commands) == count
     table = pd.read_csv("attributes.csv")

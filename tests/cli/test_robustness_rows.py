@@ -304,7 +304,7 @@ def test_a_group_whose_others_all_have_distance_0_is_in_the_verdict() -> None:
     found = {"attack": "exact", "bound": "exact", "points": 240, "groups": groups}
     shown = shown_groups(found, 0.05)["shown"]
     assert [(one["name"], one["closer"]) for one in shown] == [("job = a", False)]
-    expected = "their distances are 0.4 on average, those of all other rows 0 (adjusted p 0.0005, n = 80)."
+    expected = "their distances are 0.4 on average, those of all other rows 0 (adjusted p = 0.0005, n = 80)."
     assert sentence(found, unit="row") == f"Rows of job = a are farther from the decision boundary: {expected}"
 
 

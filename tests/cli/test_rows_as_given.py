@@ -24,6 +24,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEnc
 from sklearn.svm import SVC
 
 import fairness_audits as fa
+from fairness_audits.attacks import decision_search
 from fairness_audits.cli.entry import main
 from fairness_audits.inputs.known import categories, input_names
 from fairness_audits.inputs.model import Model, load_model
@@ -45,6 +46,13 @@ CODE = np.where(SEX == "m", RNG.choice(4, N, p=[0.1, 0.2, 0.3, 0.4]), RNG.choice
 U = RNG.normal(size=N).round(3)
 Y = (1.2 * (CODE >= 3) + U + 0.7 * RNG.logistic(size=N) > 0.6).astype(int)
 X = pd.DataFrame({"code": CODE, "u": U})
+
+
+@pytest.fixture(autouse=True)
+def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a model is given does not depend on how long the search for its nearest decisions takes."""
+    for name in ("PHASES", "ROUNDS", "STEP_HALVINGS", "HALVINGS", "COORDINATE_HALVINGS"):
+        monkeypatch.setattr(decision_search, name, 2)
 
 
 def encoded(column: str = "code", first: Any = None, **how: Any) -> Any:

@@ -265,6 +265,8 @@ REFUSED: dict[str, tuple[Any, Callable[[], Any]]] = {
     "a threshold": (fa.permutation_test, lambda: rates(threshold=0.5)),
     "an exact test": (fa.permutation_test, lambda: rates(score=WEALTH, metric="mean_score", method="exact")),
     "max-t": (fa.permutation_test, lambda: rates(correct="max-t", alternative="less")),
+    "one-sided margin": (fa.permutation_test, lambda: rates(margin=0.1, alternative="less")),
+    "one-sided ratio": (fa.permutation_test, lambda: rates(metric="tpr", ratio=True, alternative="greater")),
     "no such level": (fa.permutation_test, lambda: rates(positive=7)),
     "no such group": (fa.fliptest, lambda: flipped(source=7)),
     "the same group": (fa.fliptest, lambda: flipped(source=1)),

@@ -106,6 +106,18 @@ def test_a_watch_that_resumes_leaves_the_bytes_of_one_that_does_not() -> None:
 
 
 @pytest.mark.usefixtures("here")
+def test_the_date_under_a_margin_is_that_of_its_verdict() -> None:
+    """A gap of zero is ruled out long before a gap above 0.3 is."""
+    said = [add(week(number, 0.2, 0.8, 200), str(number), margin=0.3) for number in range(1, 9)]
+    outcomes = [result.facts["results"][0]["margin"] for result in said]
+    assert (outcomes[0], outcomes[-1]) == ("cannot tell", "beyond the margin")
+    entry = said[-1].facts["results"][0]
+    assert entry["since"] == str(1 + outcomes.index("beyond the margin"))
+    assert said[0].facts["results"][0]["since"] is None
+    assert "a gap of zero is ruled out" in said[outcomes.index("beyond the margin") - 1].verdict.sentence
+
+
+@pytest.mark.usefixtures("here")
 def test_what_was_shown_once_stays_shown() -> None:
     add(week(1, 0.1, 0.9), "1")
     for number in range(2, 6):

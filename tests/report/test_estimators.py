@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binomtest, chi2
+from scipy.stats import binomtest, chi2, norm
 from statsmodels.stats.proportion import proportion_confint
 
 from fairness_audits.audits.permutation.exact import Rates
@@ -30,15 +30,40 @@ def test_the_mean_of_two_values_is_twelve_times_as_wide_as_their_standard_error(
     assert found.low + found.high == pytest.approx(2.0)
     clipped = estimate("mean", np.array([0.0, 2.0]), limits=(0, math.inf))
     assert (clipped.low, clipped.high) == (0.0, found.high)
-    # With as many test rows as train rows, the variance of the mean is (1 / 2 + 1) s^2, and s^2 however many splits.
-    wide, forever = (estimate("mean", np.array([0.0, 2.0]), overlap=1.0, forever=ever) for ever in (False, True))
+    # With as many test rows as train rows, the variance of the mean is (1 / 2 + 1) s^2.
+    wide = estimate("mean", np.array([0.0, 2.0]), overlap=1.0)
     assert wide.high - 1.0 == pytest.approx(math.sqrt(3) * (found.high - 1.0))
-    assert forever.high - 1.0 == pytest.approx(Z * math.sqrt(2))
 
 
 def test_differences_are_paired_by_repetition() -> None:
     one, other = rows([1.0, 5.0, 4.0]), rows([3.0, 1.0, 0.5]).iloc[::-1].assign(repetition=[2, 1, 3])
     assert estimate("mean", one, other) == estimate("mean", np.array([4.0, 3.5]))
+
+
+def test_ratios_have_the_mean_and_the_spread_of_their_logarithms() -> None:
+    ones, twos = rows([1.0, 2.0, 4.0]), rows([4.0, 4.0, 4.0])
+    logs = estimate("mean", np.log([1.0, 2.0, 4.0]), level=0.9)
+    found = estimate("mean of log", ones, level=0.9)
+    assert (found.value, found.n) == (pytest.approx(2.0), 3)
+    assert (found.low, found.high) == (pytest.approx(math.exp(logs.low)), pytest.approx(math.exp(logs.high)))
+    assert estimate("mean of log", ones, twos).value == pytest.approx(0.5)
+    assert math.isnan(estimate("mean of log", rows([1.0, 0.0, 4.0])).low)
+    wide, narrow = (rows(np.exp(scale * norm.ppf((np.arange(400) + 0.5) / 400))) for scale in (1.0, 0.1))
+    spread = estimate("spread of log", wide, narrow.sample(frac=1.0, random_state=1), level=0.9)
+    assert spread.value == pytest.approx(10.0)
+    assert spread.low == pytest.approx(10.0)  # A repetition is drawn on both sides: here the ratio is the same in all.
+    alone = estimate("spread of log", wide, level=0.9)
+    # The standard error of a standard deviation of n normal values is its value over sqrt(2 n).
+    assert alone.high - alone.low == pytest.approx(2 * 1.645 / math.sqrt(800), rel=0.1)
+
+
+def test_two_shares_of_the_same_repetitions_have_the_interval_of_their_discordant_pairs() -> None:
+    one, other = rows([1.0] * 12 + [0.0] * 3 + [1.0] * 85), rows([0.0] * 12 + [1.0] * 3 + [1.0] * 85)
+    found = estimate("paired share", one, other)
+    # Tango (1998), as in the docstring of score_interval.
+    assert (found.value, found.n) == (pytest.approx(0.09), 100)
+    assert (round(found.low, 3), round(found.high, 3)) == (0.016, 0.174)
+    assert math.isnan(estimate("paired share", one, rows([0.5] * 100)).value)
 
 
 @pytest.mark.parametrize("values", [[2.0], [1.0, np.nan, 3.0], [1.0, np.inf, 3.0], [0.1 + 0.2, 0.3, 0.3, 0.3]])

@@ -140,8 +140,9 @@ def test_a_setting_that_a_reference_alone_has_is_not_shown() -> None:
 # Whatever part of a study a user runs, what can be drawn is drawn. The rest says why it is missing.
 
 
+RUN = Run()
 PARTS = sorted(
-    {(study, kind, getattr(one, kind)) for study in REFERENCES for one in Run().points(study) for kind in KINDS}
+    {(study, kind, getattr(one, kind)) for study in REFERENCES for one in RUN.points(study) for kind in KINDS}
 )
 
 
@@ -236,7 +237,7 @@ def test_reductions_are_the_values_that_differ_from_the_published_ones() -> None
 # A study's artefacts are those that its modules decorate: each can be made, and one function adds one.
 
 
-STUDIES = Run().studies
+STUDIES = RUN.studies
 MODULE = """
 from pipeline.report.registry import artefact
 

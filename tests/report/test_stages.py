@@ -7,22 +7,29 @@ import shutil
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from html.parser import HTMLParser
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
+from PIL import Image
 
 from fairness_audits.results import markup
+from fairness_audits.results.estimate import Estimate
 from pipeline import io, software
 from pipeline.jobs import Run
 from pipeline.report import environment, html, registry
 from pipeline.report.artefacts import compared, together
-from pipeline.report.claims import OUTCOMES, Decision, Found, beside_reference, lines
+from pipeline.report.claims import OUTCOMES, Decision, Found, Region, beside_reference, lines
 from pipeline.report.inputs import Inputs, points
+from pipeline.report.pictures import few_colours
 from pipeline.report.registry import label
+from pipeline.report.table import IN_BRACKETS
 from pipeline.stages import artefacts, collect
 from pipeline.values import AuditResult
 from tests.errors import invalid
@@ -366,6 +373,57 @@ def test_a_run_stands_beside_the_verdict_of_the_reference(
     index = {**study, "claims": [first]}
     assert f"This run: {expected}." in Page(html.page([index], PICTURES, facts)).text
     assert f"(this run: {expected})" in html.summary([index], "report.html").replace("\n" + " " * 21, " ")
+
+
+def test_the_page_begins_with_the_counts_of_outcomes_and_lists_decided_claims_first(
+    study: dict[str, Any], facts: dict[str, Any]
+) -> None:
+    outcomes = [UNDECIDED, CONFIRMED, NOT_CONFIRMED, UNDECIDED, CONFIRMED, NOT_TESTABLE, CONFIRMED]
+    told = lines([Decision(f"Claim {n}.", "S", "table_1", outcome) for n, outcome in enumerate(outcomes)])
+    text = html.page([{**study, "claims": told}], PICTURES, facts)
+    table = text[text.index('<table class="decided">') :]
+    total = re.findall(r'<tr class="total">(.*?)</tr>', table, re.DOTALL)[0]
+    assert re.findall(r">(\d+)<", total) == ["3", "1", "2", "1"]
+    places = [text.index(f"Claim {n}.") for n in (1, 4, 6, 2, 0, 3, 5)]
+    assert places == sorted(places)
+    folded = text.index('<details class="open-claims">')
+    assert places[3] < folded < places[4]
+
+
+@pytest.mark.parametrize(
+    ("region", "words"),
+    [
+        ({"above": 1.25}, "above 1.25"),
+        ({"below": 0}, "below 0"),
+        ({"at_least": 0.5}, "at least 0.5"),
+        ({"at_most": 0.075}, "at most 0.075"),
+        ({"within": [-0.1, 0.1]}, "\u22120.1 to 0.1"),
+    ],
+)
+def test_a_number_of_a_claim_stands_beside_the_region_that_is_claimed(region: dict[str, Any], words: str) -> None:
+    part = Found("q", 1.0, 0.9, 1.1, 10, True, claimed=str(Region.of(region)))
+    (line,) = lines([Decision("It is so.", "S", "table_1", CONFIRMED, parts=(part,))])
+    assert line["numbers"] == [line["deciding"]] == [f"q: 1.000 [0.900, 1.100], n = 10; claimed: {words}"]
+
+
+def test_marks_of_published_numbers_are_explained_below_their_table(
+    inputs: Inputs, published: pd.DataFrame, facts: dict[str, Any]
+) -> None:
+    plain = build("table_1", inputs)
+    marked = replace(plain, published={("Adult", "T_n"): (Estimate(1.0), "\u2020")})
+    for table, times in ((plain, 0), (marked, 1)):
+        index = html.describe(inputs, {"table_1": table}, compared(inputs, published))
+        assert Page(html.page([index], {}, facts)).text.count(IN_BRACKETS) == times
+
+
+def test_a_picture_with_few_colours_is_smaller_and_looks_the_same() -> None:
+    drawn, file = Figure(), BytesIO()
+    drawn.add_subplot().imshow(np.linspace(0, 1, 400).reshape(20, 20))
+    drawn.savefig(file)
+    less = few_colours(file.getvalue())
+    before, after = (np.asarray(Image.open(BytesIO(one)).convert("RGB"), float) for one in (file.getvalue(), less))
+    assert len(less) < 0.6 * len(file.getvalue())
+    assert np.abs(before - after).max() < 32
 
 
 def test_studies_of_papers_stand_in_their_order_and_our_own_last() -> None:

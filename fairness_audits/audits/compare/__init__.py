@@ -20,7 +20,7 @@ def compare(
     *,
     first: ArrayLike,
     second: ArrayLike,
-    group: ArrayLike | pd.DataFrame,
+    group: ArrayLike | pd.DataFrame | None = None,
     data: Any = None,
     cross: bool = False,
     positive: str | None = None,
@@ -32,7 +32,7 @@ def compare(
     draws: Count = 10_000,
     no_worse_than: Positive | None = None,
 ) -> Result:
-    r"""Test how a metric changes between two versions of a model, in each group and in the gap between groups.
+    r"""Test how a metric changes between two versions of a model: in each group and in gaps between groups, or overall.
 
     .. math:: \Delta_g = f_g^{(2)} - f_g^{(1)},
 
@@ -50,8 +50,8 @@ def compare(
         True classes: 0 and 1, or values of which ``positive`` names the positive class.
     first, second : array-like (n,)
         Decisions of both versions: 0 and 1, or the two values of the label; or scores.
-    group : array-like (n,) or data frame (n, k)
-        Groups to compare, in one or more columns.
+    group : array-like (n,) or data frame (n, k), optional
+        Groups to compare, in one or more columns (default: only the change over all rows).
     data : data frame or path, optional
         Rows in a frame of pandas, polars, Arrow, DuckDB or Spark, or in CSV or Parquet files. The arrays are then names
         of its columns.
@@ -79,7 +79,7 @@ def compare(
     Returns
     -------
     Result
-        ``to_frame()`` has a row for each gap and each group, gaps first.
+        ``to_frame()`` has a row for each gap and each group, gaps first; without groups, one for each metric.
 
     Examples
     --------

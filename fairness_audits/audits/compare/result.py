@@ -37,6 +37,7 @@ from fairness_audits.tables.rows import Values, grouped, labelled, outcomes
 from fairness_audits.values import Array
 
 SHOWN, LEAST, NAMED = 40, 20, 3
+OVERALL = "all rows"
 SELECTED = {"precision": 1, "npv": 0}
 """Rates of the rows with this decision: each version has its own rows."""
 NORMAL = ("auc", *SELECTED)
@@ -191,7 +192,11 @@ def _entries(given: Given, table: tables.Table) -> list[dict[str, Any]]:
     """Return the change of each group's metric, then the changes of the gaps, for each grouping and metric."""
     jobs = list(_jobs(given, table))
     bounded = sum(job.gap or better(job.common["metric"]) is not None for job in jobs)
-    corrected = given.alpha / (1 if given.correct == "none" else bounded)
+    if given.no_worse_than is not None and not bounded:
+        problem = "without groups, no_worse_than needs a metric whose high or low values are better"
+        remedy = "Give the group, or use a metric such as accuracy"
+        raise InvalidInput(problem, option="no_worse_than", remedy=remedy)
+    corrected = given.alpha / (1 if given.correct == "none" else max(1, bounded))
     return [job.entry(given, corrected) for job in track("changes", jobs)]
 
 
@@ -201,8 +206,10 @@ def _jobs(given: Given, table: tables.Table) -> Iterator[Job]:
     check_columns(table, columns, "label, versions or group", table.name)
     frame = pd.DataFrame(table.arrays(list(dict.fromkeys(columns))))
     versions = [_versions(given, table, frame, metric) for metric in metrics]
-    for grouping in groupings:
-        every, names = grouped(table, grouping.column, frame[grouping.column], grouping.level)
+    rows: list[tuple[str, Array, tuple[str, ...]]] = [
+        (one.name, *grouped(table, one.column, frame[one.column], one.level)) for one in groupings
+    ]
+    for place, every, names in rows or [("", np.zeros(len(frame), dtype=np.int64), (OVERALL,))]:
         for metric, (label, *both) in zip(metrics, versions, strict=True):
             if isinstance(metric, Auc) or metric.name in SELECTED:
                 codes, pair = every, np.stack(both)
@@ -210,15 +217,15 @@ def _jobs(given: Given, table: tables.Table) -> Iterator[Job]:
             else:
                 (old, among), (new, _) = (values(metric, label, one) for one in both)
                 codes, pair = every[among], np.stack([old, new])[:, among]
-                (rng,) = generators("audit", "compare", str(given.seed), grouping.name, metric.name, repetitions=1)
+                (rng,) = generators("audit", "compare", str(given.seed), place, metric.name, repetitions=1)
                 tests = _means(given, isinstance(metric, Rate), pair, rng)
             common = {
-                **{"grouping": grouping.name, "metric": metric.name, "title": metric.title},
+                **{"grouping": place, "metric": metric.name, "title": metric.title},
                 "varied": not (np.isfinite(pair).all() and (pair[0] == pair[1]).all()),
             }
             for code, name in enumerate(names):
                 yield Job({**common, "what": name, "gap": False}, False, codes == code, tests)
-            for what, own in _gaps(codes, names):
+            for what, own in _gaps(codes, names) if place else ():
                 yield Job({**common, "what": what, "gap": True}, True, own, tests)
 
 
@@ -305,9 +312,15 @@ def _means(given: Given, rate: bool, pair: Array, rng: np.random.Generator) -> T
         if test.p_value is None:
             return _entry(least)
         old, new = pair[:, own].mean(axis=1) - pair[:, ~own].mean(axis=1)
-        return _entry(least, old, new, test.difference, (test.ci_low, test.ci_high), test.p_value)
+        ends = test.ci_low, test.ci_high
+        if min(np.ptp(delta[own]), np.ptp(delta[~own])) == 0:
+            # The error of a group whose rows all change alike is unknown, not 0.
+            here, rest = (combined(rows, 1, given.alpha / 2) for rows in (own, ~own))
+            ends = here.minus(rest)[1:]
+        return _entry(least, old, new, test.difference, ends, test.p_value)
 
-    return Tests(of_group, of_gap, of_means(pair, rate))
+    combined = of_means(pair, rate)
+    return Tests(of_group, of_gap, combined)
 
 
 def _samples(given: Given, metric: Rate | Auc | Mean, label: Array, pair: Array) -> Tests:
@@ -359,7 +372,7 @@ def _bounds(results: Sequence[Mapping[str, Any]], given: Given) -> Table:
         return lambda entry: under(key, decimal)(entry["worse"])
 
     columns = (
-        Column("", cell=lambda entry: f"{entry['metric']}, {entry['grouping']} {entry['what']}"),
+        Column("", cell=lambda entry: ", ".join([entry["metric"], f"{entry['grouping']} {entry['what']}".strip()])),
         Column("worse by", cell=of_worse("by")),
         Column(f"at most ({level(given.alpha)})", cell=of_worse("at_most")),
         Column("at least (adjusted)", cell=of_worse("at_least")),
@@ -381,7 +394,7 @@ def _table(results: Sequence[Mapping[str, Any]], given: Given) -> Table:
         Column("n", cell=under("n", "{:,}".format)),
         Column("adjusted p", cell=under("adjusted_p_value", p_text)),
     )
-    rows = rows_of(columns, results, lambda one: f"{one['title']}, {one['grouping']}")
+    rows = rows_of(columns, results, lambda one: ", ".join(filter(None, [one["title"], one["grouping"]])))
     return Table(columns, rows, SHOWN, "changes.csv")
 
 

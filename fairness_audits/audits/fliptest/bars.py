@@ -1,7 +1,7 @@
 """Plots of flipsets: histograms of a group and its flipsets, and transparency reports as ranked bars."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,11 @@ TAIL = 0.002
 """Share of the group cut off at either end of the axis, because a few extreme values would squeeze all others."""
 REACH = 1.6
 """Longest interval, in multiples of the longest bar or furthest trial. An arrow marks intervals that are cut."""
+DOT: Any = {
+    "linestyle": "none", "marker": "o", "markersize": 2.4, "markerfacecolor": "white", "markeredgecolor": INK,
+    "markeredgewidth": 0.5,
+}  # fmt: skip
+CROSS: Any = {"linestyle": "none", "marker": "x", "markersize": 3.2, "color": INK, "markeredgewidth": 0.7}
 SAID: Mapping[Standing, str] = {STANDS_OUT: STANDS_OUT, NOISE: f"{NOISE}: interval covers 0"}
 
 
@@ -36,8 +41,8 @@ class Line:
     """One feature in one ranking: x - G(x) or its sign, averaged over a flipset and over the trials.
 
     ``value`` has the interval of :mod:`fairness_audits.audits.fliptest.intervals` (over maps and people; over people
-    alone if there is one trial). ``trials`` (T,) are the values of the single trials, NaN if the flipset is empty.
-
+    alone if there is one trial). ``trials`` (T,) are the values of the single trials, NaN if the flipset is empty;
+    ``left_out`` those of trials whose map misses its target, which do not count.
     """
 
     feature: str
@@ -45,6 +50,7 @@ class Line:
     low: float
     high: float
     trials: Array
+    left_out: Array = field(default_factory=lambda: np.empty(0))
 
     @property
     def standing(self) -> Standing:
@@ -74,11 +80,9 @@ def draw(axes: Axes, lines: Sequence[Line], ranking: str, color: str, label: Cal
     for place, line in enumerate(lines):
         axes.barh(place, line.value, height=0.62, linewidth=0.6, zorder=1, **look(line.standing, color))
         _interval(axes, line, place, reach)
-        single = line.trials[np.isfinite(line.trials)] if len(line.trials) > 1 else line.trials[:0]
-        axes.plot(
-            single, np.full(len(single), float(place)), linestyle="none", marker="o", markersize=2.4, zorder=4,
-            markerfacecolor="white", markeredgecolor=INK, markeredgewidth=0.5,
-        )  # fmt: skip
+        for values, marker in ((line.trials if len(line.trials) > 1 else line.trials[:0], DOT), (line.left_out, CROSS)):
+            single = values[np.isfinite(values)]
+            axes.plot(single, np.full(len(single), float(place)), zorder=4, **marker)
     axes.axvline(0, color=INK, linewidth=0.6, zorder=2)
     axes.set_yticks(range(len(lines)), [label(line.feature) for line in lines])
     for text, line in zip(axes.get_yticklabels(), lines, strict=True):
@@ -111,8 +115,9 @@ def handles(lines: Iterable[Line]) -> list[Line2D | Patch]:
     over = "interval over maps and people" if several else "interval over people"
     found: list[Line2D | Patch] = [Line2D([], [], color=INK, linewidth=1.1, label=over)]
     if several:
-        dots: Any = {"markerfacecolor": "white", "markeredgecolor": INK, "markeredgewidth": 0.5}
-        found.append(Line2D([], [], linestyle="none", marker="o", markersize=2.4, label="single trials", **dots))
+        found.append(Line2D([], [], label="single trials", **DOT))
+    if any(len(line.left_out) for line in every):
+        found.append(Line2D([], [], label="left out: the map is not valid", **CROSS))
     there = {line.standing for line in every}
     found += [Patch(linewidth=0.6, label=text, **look(word, FAINT)) for word, text in SAID.items() if word in there]
     return found

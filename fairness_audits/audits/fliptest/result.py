@@ -19,7 +19,7 @@ from fairness_audits.audits.fliptest.people import Groups, read_groups, space_of
 from fairness_audits.audits.fliptest.space import Space
 from fairness_audits.inputs.model import Model, load_model, taken_columns
 from fairness_audits.inputs.model_files import Computing
-from fairness_audits.inputs.predictor import TORCH, coded, noted, predictor
+from fairness_audits.inputs.predictor import coded, noted, predictor
 from fairness_audits.inputs.probe import model_facts
 from fairness_audits.inputs.table import Source
 from fairness_audits.results.formats import fixed, level, percent, plain, span
@@ -133,7 +133,7 @@ def audited(
         sections=_sections(sides, facts["results"], given),
         facts=facts,
         tables=tables,
-        libraries=("numpy", "torch") if model.kind in TORCH else ("numpy",),
+        libraries=("numpy", *model.libraries),
     )
 
 

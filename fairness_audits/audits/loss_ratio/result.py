@@ -1,7 +1,7 @@
 """From rows and a model to the result of a loss-ratio audit. Layout of the JSON: ``docs/guide/loss_ratio.md``."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -144,7 +144,8 @@ def audited(
             examples_of(evidence, some, numbers, scale, tables.encoding, given.examples).to_dict("records")
         ),
     }
-    return result_of(facts, given, evidence.found.course)
+    by_torch = ("torch",) if search.get("gradient") == "torch" else ()
+    return result_of(facts, given, evidence.found.course, (*by_torch, *model.libraries))
 
 
 def completed(given: Given, source: Source, model: Model) -> tuple[Given, Model]:
@@ -281,7 +282,7 @@ def unfounded(metric: Entry) -> str:
     )
 
 
-def result_of(facts: dict[str, Any], given: Given, course: RatioTest) -> Result:
+def result_of(facts: dict[str, Any], given: Given, course: RatioTest, libraries: Iterable[str] = ()) -> Result:
     """Return the result from the ``facts`` of the JSON; ``course`` is the test at each step."""
     said = said_of(facts, given)
     model, tests = facts["model"], facts["results"]
@@ -298,7 +299,7 @@ def result_of(facts: dict[str, Any], given: Given, course: RatioTest) -> Result:
             "tests": pd.DataFrame([{"test": name, **tests[name]} for name in TESTS]),
             **({"examples": pd.DataFrame(facts["examples"])} if facts["examples"] else {}),
         },
-        libraries=("numpy", "torch") if facts["search"].get("gradient") == "torch" else ("numpy",),
+        libraries=("numpy", *dict.fromkeys(libraries)),
     )
 
 

@@ -4,9 +4,9 @@ r"""Permutation tests of the difference of a metric between groups: valid for an
   ``PermutationTest``; ``pairs.largest_t`` tests every pair of groups; ``correlation.correlation_test`` tests a
   continuous attribute; ``power.sample_size`` computes the number of rows needed; ``samples`` tests many samples at
   once.
-- Internals: ``metrics``; ``exact`` for enumerated distributions; ``strata`` for comparisons within strata;
-  ``resamplers`` for random permutations (of counts in ``draws``, of rows in ``rows``); ``monte_carlo`` for their
-  p-values; ``intervals``, one function for each estimator, and ``doubts``, what widens them.
+- Internals: ``metrics``; ``exact`` for enumerated distributions; ``strata`` and ``matched`` for comparisons within
+  strata and within pairs; ``resamplers`` for random permutations (of counts in ``draws``, of rows in ``rows``);
+  ``monte_carlo`` for their p-values; ``intervals``, one function for each estimator, and ``doubts``, what widens them.
 - The user's audit: :func:`permutation_test`, ``asked`` (its options), ``compute`` (from a table to tests),
   ``result`` and ``within`` (its strata).
 
@@ -32,7 +32,14 @@ Correction = Literal["holm", "max-t", "bonferroni", "bh", "by", "none"]
 
 
 @audit(
-    one={"y": "label", "score": "score", "prediction": "prediction", "cluster": "cluster", "weight": "weight"},
+    one={
+        "y": "label",
+        "score": "score",
+        "prediction": "prediction",
+        "cluster": "cluster",
+        "weight": "weight",
+        "matched": "matched",
+    },
     several={"group": "group", "within": "within", "attribute": "attribute"},
     python=("cross", "data"),
 )
@@ -44,6 +51,7 @@ def permutation_test(
     data: Any = None,
     positive: str | None = None,
     threshold: Number | None = None,
+    top: Count | Share | None = None,
     regression: bool = False,
     cluster: ArrayLike | None = None,
     weight: ArrayLike | None = None,
@@ -52,8 +60,10 @@ def permutation_test(
     reference: Sequence[str] = (),
     pairs: bool = False,
     within: ArrayLike | pd.DataFrame | None = None,
+    matched: ArrayLike | None = None,
     attribute: ArrayLike | pd.DataFrame | None = None,
     metric: Metrics,
+    score_bins: Count | None = None,
     method: Literal["auto", "exact", "studentized", "unstudentized"] = "auto",
     alternative: Literal["two-sided", "equal-tailed", "greater", "less"] | None = None,
     correct: Correction = "holm",
@@ -83,7 +93,8 @@ def permutation_test(
     score : array-like (n,), optional
         Scores or probabilities of class 1.
     prediction : array-like (n,), optional
-        Decisions: 0 and 1, or the two values of the label. Alternatively, ``threshold`` derives them from the scores.
+        Decisions: 0 and 1, or the two values of the label. Alternatively, ``threshold`` or ``top`` derives them from
+        the scores.
     data : data frame or path, optional
         Rows in a frame of pandas, polars, Arrow, DuckDB or Spark, or in CSV or Parquet files. The arrays are then names
         of its columns, and rows are counted where they are: a lazy frame of polars, DuckDB or Spark is not collected if
@@ -92,6 +103,9 @@ def permutation_test(
         The label's value that counts as 1 (needed unless labels are 0 and 1).
     threshold : float, optional
         Makes decisions from scores: 1 if the score is at least this.
+    top : int or float in (0, 1), optional
+        Makes decisions from a ranking of all rows by score: 1 for this many rows with the highest scores, or for this
+        share of the rows. Rows that tie with the last of them are decided alike, so more rows may be selected.
     regression : bool, default False
         The label is a number that the score predicts. Means of scores and errors are compared.
     cluster : array-like (n,), optional
@@ -110,11 +124,19 @@ def permutation_test(
     within : array-like (n,) or data frame (n, k), optional
         Columns of strata, such as the occupation. Rates are compared within the same stratum: a stratified exact test,
         and the common difference (or with ``ratio``, the common ratio) over all strata.
+    matched : array-like (n,), optional
+        The pair of each row, such as the prompt: rows of a pair lie in different groups and are otherwise the same.
+        Rates and means are compared within pairs, by McNemar's exact test or by random signs. Clusters may hold whole
+        pairs of all groups.
     attribute : array-like (n,) or data frame (n, k), optional
         Numeric attributes for the metric ``correlation``, the correlation of the score with an attribute.
     metric : str, function, or list of them
-        auc, tpr, selection_rate, f1, equalized_odds, ... (docs/guide/metrics.md lists all), or your own function
-        (y, score, weight).
+        auc, tpr, selection_rate, f1, equalized_odds, calibration, ... (docs/guide/metrics.md lists all), or your own
+        function (y, score, weight).
+    score_bins : int, optional
+        Number of bins of the score for the metric ``calibration``: the rates of positive labels are compared within
+        bins that hold equally many of all rows (default: the cube root of the number of rows, so that scores within a
+        bin are alike).
     method : {"auto", "exact", "studentized", "unstudentized"}, default "auto"
         auto: exact for rates, otherwise studentized. unstudentized: for comparison only.
     alternative : {"two-sided", "equal-tailed", "greater", "less"}, optional
@@ -151,7 +173,7 @@ def permutation_test(
     Result
         ``to_frame()`` has a row for each test: significant ones first, the largest difference first.
         ``to_frame("groups")`` has one for each group, the worst first. With ``within``, ``to_frame("strata")`` has one
-        for each stratum of each test.
+        for each stratum of each test. For ``calibration``, ``to_frame("curve")`` has one for each group and bin.
 
     Examples
     --------
@@ -172,6 +194,7 @@ def permutation_test(
 
     given = Given(permutation_test, locals())
     single = {"y": y, "score": score, "prediction": prediction, "cluster": cluster, "weight": weight}
+    single |= {"matched": matched}
     several = {"group": group, "within": within, "attribute": attribute}
     columns = Columns(single, several=several, data=data)
     groups, derived = columns.groups(cross)

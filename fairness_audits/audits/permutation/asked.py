@@ -12,8 +12,12 @@ from fairness_audits.arguments import Given
 from fairness_audits.audits.permutation import monte_carlo
 from fairness_audits.audits.permutation.equivalence import Bounds
 from fairness_audits.audits.permutation.metrics import (
+    CALIBRATION,
     EQUALIZED_ODDS,
+    EVERYTHING,
     METRICS,
+    NEGATIVE,
+    POSITIVE,
     RATES,
     WITHOUT_LABEL,
     Auc,
@@ -21,7 +25,6 @@ from fairness_audits.audits.permutation.metrics import (
     Metric,
     Rate,
     UserMetric,
-    metric_named,
     our_name,
     suggestion,
 )
@@ -34,8 +37,10 @@ from fairness_audits.seeds import generators
 CORRELATION = "correlation"
 SEVERAL = {EQUALIZED_ODDS: ("tpr", "fpr")}
 """Fairness notions that concern more than one metric."""
-KNOWN = (*METRICS, *SEVERAL, CORRELATION)
+KNOWN = (*METRICS, *SEVERAL, CALIBRATION.name, CORRELATION)
 ACCURACY, BASE_RATE = "accuracy", "base_rate"
+OF_LABELS = (BASE_RATE, CALIBRATION.name)
+"""Rates that do not use decisions."""
 DRAWS = 10_000
 FOUR_FIFTHS = 0.8
 UNIT = (0.0, 1.0)
@@ -83,6 +88,16 @@ class Asked:
             return Bounds.at_least(self.given.at_least or FOUR_FIFTHS, lowest_first=not self.given.reference)
         return None
 
+    @property
+    def calibrated(self) -> bool:
+        """Whether rates are compared within bins of the score."""
+        return CALIBRATION in self.metrics
+
+    @property
+    def strata(self) -> tuple[str, ...]:
+        """The names of what the strata are levels of; empty if there are none."""
+        return (f"bin of {self.given.score}",) if self.calibrated else tuple(self.given.within)
+
     def rng(self, *what: str) -> np.random.Generator:
         """Return the generator of a test, independent of the other tests of the run."""
         (rng,) = generators("audit", "permutation", str(self.given.seed), *what, repetitions=1)
@@ -99,7 +114,8 @@ def asked_by(given: Given) -> Asked:
             f"(path/to/file.py:name){suggestion(unknown[0], *SEVERAL, CORRELATION)}",
             option="metric",
         )
-    metrics = [metric_named(name) if name in METRICS else own_metric(name) for name in names if name != CORRELATION]
+    known = {**METRICS, CALIBRATION.name: CALIBRATION}
+    metrics = [known[name] if name in known else own_metric(name) for name in names if name != CORRELATION]
     _check_outputs(given, metrics)
     for metric in metrics:
         _check_metric(metric, given)
@@ -112,6 +128,12 @@ def asked_by(given: Given) -> Asked:
         raise InvalidInput("group needs a metric that compares groups", option="group", remedy=remedy)
     if given.within:
         _check_within(given, metrics)
+    if CALIBRATION in metrics:
+        _check_calibration(given, names)
+    elif given.score_bins is not None:
+        raise InvalidInput("score_bins needs the metric calibration", option="score_bins", remedy="Add the metric")
+    if given.matched is not None:
+        _check_matched(given, metrics)
     _check_comparison(given)
     return Asked(given, tuple(metrics), given.draws or DRAWS, given.correct.replace("-", "_"))
 
@@ -121,12 +143,18 @@ def _check_outputs(given: Given, metrics: list[Metric]) -> None:
     scored, decided = given.score is not None, given.prediction is not None
     if not (scored or decided) and [metric.name for metric in metrics] != [BASE_RATE]:
         raise InvalidInput("there is nothing to audit", remedy="Give the score or the prediction")
-    if given.threshold is not None and not scored:
-        problem = "threshold turns scores into decisions, but there is no score"
-        raise InvalidInput(problem, option="threshold", remedy="Give the score")
-    if given.threshold is not None and decided:
-        problem = "threshold turns scores into decisions, but the prediction already gives decisions"
-        raise InvalidInput(problem, option="threshold", remedy="Drop one of them")
+    deciding = [name for name in ("threshold", "top") if getattr(given, name) is not None]
+    for name in deciding:
+        if not scored:
+            problem = f"{name} turns scores into decisions, but there is no score"
+            raise InvalidInput(problem, option=name, remedy="Give the score")
+        if decided or len(deciding) > 1:
+            others = "the threshold" if len(deciding) > 1 else "the prediction"
+            problem = f"{deciding[-1]} turns scores into decisions, but {others} already gives decisions"
+            raise InvalidInput(problem, option=deciding[-1], remedy="Drop one of them")
+    if given.top is not None and given.weight is not None:
+        problem = "top counts rows of a ranking, but with weights a row stands for several"
+        raise InvalidInput(problem, option="top", remedy="Give the threshold of the cut instead")
     if given.positive is not None and given.label is None:
         problem = "positive names a value of the label, but there is no label"
         raise InvalidInput(problem, option="positive", remedy="Code the decisions as 0 and 1")
@@ -144,10 +172,11 @@ def _check_metric(metric: Metric, given: Given) -> None:
         raise InvalidInput(f"metric {name} needs two classes", option="metric", remedy=remedy)
     if given.weight is not None and own:
         raise InvalidInput(f"metric {name} cannot use weights", option="weight", remedy="Drop one of them")
-    if rate and name != BASE_RATE and given.prediction is None and given.threshold is None:
+    decided = any(value is not None for value in (given.prediction, given.threshold, given.top))
+    if rate and name not in OF_LABELS and not decided:
         remedy = "Give the prediction, or a threshold for the scores"
         raise InvalidInput(f"metric {name} needs decisions", option="prediction", remedy=remedy)
-    if not (rate or own) and given.score is None:
+    if (not (rate or own) or metric is CALIBRATION) and given.score is None:
         raise InvalidInput(f"metric {name} needs scores", option="score", remedy="Give the score")
     if given.margin is not None and given.margin >= 1 and isinstance(metric, Rate | Auc):
         problem = f"margin={given.margin:g} allows every difference of {name}"
@@ -176,13 +205,47 @@ def _check_within(given: Given, metrics: Sequence[Metric]) -> None:
         name = CORRELATION if given.attribute else others[0]
         remedy = f"Use {listed(list(RATES))}"
         raise InvalidInput(f"within compares rates, and {name} is none", option="metric", remedy=remedy)
+    _check_exact("within", given)
+
+
+def _check_calibration(given: Given, names: Sequence[Any]) -> None:
+    """Raise InvalidInput for options that a comparison within bins of the score cannot have."""
+    conflicts = [name for name in ("within", "matched", "top") if given.values[name] not in (None, ())]
+    conflicts += ["metric"] if len(names) > 1 else []
+    if conflicts:
+        problem = f"calibration compares labels within bins of the score, without {conflicts[0]}"
+        if conflicts[0] == "metric":
+            problem = "calibration compares labels within bins of the score, and other metrics do not"
+        raise InvalidInput(problem, option=conflicts[0], remedy="Ask for calibration alone")
+    _check_exact("calibration", given)
+
+
+def _check_exact(what: str, given: Given) -> None:
+    """Raise InvalidInput for options that the exact test of strata cannot have."""
     of_rows = ("cluster", "weight", "resampling_risk")
     conflicts = [name for name in of_rows if getattr(given, name) is not None]
     conflicts += ["correct"] if given.correct == "max-t" else []
     conflicts += ["method"] if given.method not in ("auto", "exact") else []
     if conflicts:
         value = given.values[conflicts[0]]
-        problem = f"within has an exact test, which cannot have {advised(conflicts[0], value)}"
+        problem = f"{what} has an exact test, which cannot have {advised(conflicts[0], value)}"
+        raise InvalidInput(problem, option=conflicts[0], remedy="Drop one of them")
+
+
+def _check_matched(given: Given, metrics: Sequence[Metric]) -> None:
+    """Raise InvalidInput for metrics and options that a comparison within pairs cannot have."""
+    for metric in metrics:
+        fixed = isinstance(metric, Rate) and metric.among in (EVERYTHING, POSITIVE, NEGATIVE)
+        if not fixed and not (isinstance(metric, Mean) and not metric.decisions):
+            problem = f"matched compares the rows of a pair, and {metric.name} is no mean over them"
+            raise InvalidInput(problem, option="metric", remedy="Use selection_rate, tpr, accuracy or a mean of scores")
+    names = ("within", "weight", "attribute", "ratio", "top", "pairs")
+    conflicts = [name for name in names if given.values[name] not in (None, (), False)]
+    conflicts += ["correct"] if given.correct == "max-t" else []
+    conflicts += ["method"] if given.method == "unstudentized" else []
+    if conflicts:
+        value = given.values[conflicts[0]]
+        problem = f"matched compares rows within pairs, which cannot have {advised(conflicts[0], value)}"
         raise InvalidInput(problem, option=conflicts[0], remedy="Drop one of them")
 
 
@@ -196,6 +259,10 @@ def _check_comparison(given: Given) -> None:
     if given.pairs and given.reference:
         problem = "pairs compares all pairs of groups and reference only the pairs with one group"
         raise InvalidInput(problem, option="pairs", remedy="Drop one of them")
+    if given.alternative not in (None, "two-sided") and (given.margin is not None or given.ratio):
+        limit = "margin" if given.margin is not None else "ratio"
+        remedy = f"Drop the alternative: {limit} has a limit on both sides"
+        raise InvalidInput(f"alternative={given.alternative} tests one side", option="alternative", remedy=remedy)
     if given.correct == "max-t" and given.alternative not in (None, "two-sided"):
         remedy = "Drop the alternative, or use another correction"
         raise InvalidInput("correct=max-t is a two-sided test", option="alternative", remedy=remedy)

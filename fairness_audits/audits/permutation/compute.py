@@ -10,17 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from fairness_audits.audits.inference import adjusted_p, least_draws
+from fairness_audits.audits.inference import adjusted_p, least_draws, wilson_interval
 from fairness_audits.audits.permutation import metrics as known_metrics
-from fairness_audits.audits.permutation.asked import CORRELATION, Asked
+from fairness_audits.audits.permutation.asked import CORRELATION, OF_LABELS, Asked, of_decisions
 from fairness_audits.audits.permutation.core import GroupMetric, PermutationTest, by_group, tested
 from fairness_audits.audits.permutation.correlation import correlation_test
 from fairness_audits.audits.permutation.equivalence import Conclusion
 from fairness_audits.audits.permutation.metrics import Metric
 from fairness_audits.audits.permutation.monte_carlo import SIDED, tails
-from fairness_audits.audits.permutation.outcomes import Counts, Predictions
+from fairness_audits.audits.permutation.outcomes import Counts, Predictions, StratifiedCounts
 from fairness_audits.audits.permutation.pairs import largest_t
-from fairness_audits.audits.permutation.reading import grouped_by, read, varies
+from fairness_audits.audits.permutation.reading import cut, grouped_by, read, varies
+from fairness_audits.audits.permutation.reasons import GUARANTEES
 from fairness_audits.audits.permutation.units import Support, fewest, support
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import listed
@@ -73,7 +74,7 @@ class Finding:
         For a one-sided test, the width is twice the distance to the finite end.
         """
         test = self.test
-        limit = width or (WIDTH if test.metric in known_metrics.RATES else math.inf)
+        limit = width or (WIDTH if test.metric in (*known_metrics.RATES, known_metrics.CALIBRATION.name) else math.inf)
         if self.rejected or test.undefined or test.metric == CORRELATION:
             return False
         assert test.difference is not None
@@ -96,11 +97,16 @@ def _by_group(
 
     Ratios are those to the ``reference``, the last group, or else to the group with the highest rate.
     """
-    named = {"grouping": grouping, "metric": metric.name, "class": of_class or None, "title": titled(metric, of_class)}
+    named = {
+        "grouping": grouping,
+        "metric": metric.name,
+        "class": of_class or None,
+        "title": titled(metric, of_class, asked),
+    }
     found = by_group(content, metric, asked.testing(metric))
     base = found[-1] if reference else max(found, key=lambda one: one.value if math.isfinite(one.value) else -math.inf)
 
-    ratio = asked.given.ratio
+    ratio, curves = asked.given.ratio, curves_of(content, asked.given.alpha)
 
     def rank(one: GroupMetric) -> float:
         return -known_metrics.badness(metric.name, one.value) if math.isfinite(one.value) else math.inf
@@ -109,10 +115,26 @@ def _by_group(
         plain({
             **named, "name": one.group, "rows": one.rows, **one.rests_on._asdict(),
             "estimate": one.value, "interval": (one.low, one.high),
+            **({"curve": curves[one.group]} if curves else {}),
             **({"ratio": one.value / base.value if base.value else math.nan, "reference": base.group} if ratio else {}),
         })
         for one in sorted(found, key=rank)
     ]  # fmt: skip
+
+
+def curves_of(content: Counts | Predictions, alpha: float) -> dict[str, list[dict[str, Any]]]:
+    """Return the rate of positive labels of each group in each bin of the score, with Wilson's interval."""
+    if not isinstance(content, StratifiedCounts) or content.middle is None:
+        return {}
+    bins = list(zip(content.strata, content.middle.tolist(), strict=True))
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name, counts in zip(content.groups, content.by_stratum.sum(axis=-1).swapaxes(0, 1).tolist(), strict=True):
+        found[name] = [
+            {"bin": stratum, "score": score, "n": z + x, "events": x, "estimate": x / (z + x), "interval": ends}
+            for (stratum, score), (z, x) in zip(bins, counts, strict=True)
+            if z + x and (ends := wilson_interval(x / (z + x), z + x, 1 - alpha))
+        ]
+    return found
 
 
 def hypotheses(findings: Sequence[Finding]) -> int:
@@ -138,9 +160,10 @@ def gather(table: Table, asked: Asked) -> tuple[tuple[Finding, ...], list[dict[s
     """
     jobs: list[Job] = []
     groups: list[dict[str, Any]] = []
+    reading = cut(table, asked)
     references = References(asked.given.reference, every=asked.given.ratio)
     for grouping in [grouped_by(text, table) for text in dict.fromkeys(asked.given.group)]:
-        for metric, (content, basis), of_class in read(table, asked, grouping):
+        for metric, (content, basis), of_class in read(table, reading, grouping):
             content, reference = references.last(content, grouping.name)
             jobs += _group_jobs(asked, grouping.name, metric, of_class, content, basis, reference)
             groups += _by_group(content, metric, of_class, grouping.name, asked, reference)
@@ -164,9 +187,18 @@ def gather(table: Table, asked: Asked) -> tuple[tuple[Finding, ...], list[dict[s
     return _corrected(findings, asked.correction), groups, asked
 
 
-def titled(metric: Metric, of_class: str) -> str:
-    """Return the metric's name for readers, with the class that it is about."""
+def titled(metric: Metric, of_class: str, asked: Asked) -> str:
+    """Return the metric's name for readers, with the class, or the top of the ranking, that it is about."""
+    if ranked(metric, asked):
+        what = "share in" if metric.name == "selection_rate" else f"{metric.title} of"
+        top = asked.given.top
+        return f"{what} the top {f'{top:,}' if top >= 1 else f'{100 * top:g} %'}"
     return f"{metric.title} of class {of_class}" if of_class else metric.title
+
+
+def ranked(metric: Metric, asked: Asked) -> bool:
+    """Return whether a metric's decisions are the top of a ranking."""
+    return asked.given.top is not None and of_decisions(metric) and metric.name not in OF_LABELS
 
 
 class References:
@@ -263,12 +295,17 @@ def _group_jobs(
 
     def found(content: Counts | Predictions, test: PermutationTest, adjusted: float | None = None) -> Finding:
         few, of = fewest(content, metric), (grouping, *test.groups, what)
-        few, varied = min(test.units) if few is None or test.within else few, varies(content, metric)
+        parts = test.within or test.matched
+        few, varied = min(test.units) if few is None or parts else few, varies(content, metric)
         every = support(content, metric)
         rests_on = tuple(every[content.groups.index(name)] for name in test.groups)
         if test.within:
             rests_on = tuple(Support(units, None) for units in test.units)
-        title = titled(metric, of_class)
+        if test.matched:
+            rests_on = tuple(Support(test.matched.pairs, events) for events in test.matched.events)
+        title = titled(metric, of_class, asked)
+        if ranked(metric, asked):
+            test = replace(test, guarantee=GUARANTEES["top"])
         return Finding(grouping, title, test, basis, few, of, varied, adjusted, rests_on=rests_on, of_class=of_class)
 
     def compared(content: Counts | Predictions, asked: Asked) -> list[Finding]:
@@ -283,7 +320,7 @@ def _group_jobs(
     if asked.correction == "max_t":
         yield Job(all_at_once, tuple((grouping, known[a], known[b], what) for a, b in places), drawn=True)
         return
-    if len(known) > 2 and not (given.pairs or given.ratio or reference):
+    if len(known) > 2 and not (given.pairs or given.ratio or given.matched or reference):
         parts = (against_rest(content, place) for place in range(len(known)))
     else:
         parts = (content.pair(a, b) for a, b in places)

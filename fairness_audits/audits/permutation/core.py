@@ -16,9 +16,10 @@ from fairness_audits.audits.permutation.doubts import NO_DOUBT, Doubt, margins
 from fairness_audits.audits.permutation.equivalence import Bounds, Equivalence
 from fairness_audits.audits.permutation.exact import Rates, exact_p
 from fairness_audits.audits.permutation.exact import statistic as exact_statistic
+from fairness_audits.audits.permutation.matched import McNemar, Pairs, SignFlips
 from fairness_audits.audits.permutation.metrics import Auc, Mean, Metric, Rate, UserMetric, metric_named
 from fairness_audits.audits.permutation.monte_carlo import Alternative, Method, MonteCarlo, Settings, monte_carlo
-from fairness_audits.audits.permutation.outcomes import Counts, Predictions, StratifiedCounts, near_zero
+from fairness_audits.audits.permutation.outcomes import Counts, MatchedRows, Predictions, StratifiedCounts, near_zero
 from fairness_audits.audits.permutation.reasons import GUARANTEES, missing, stopping, without_variance
 from fairness_audits.audits.permutation.resamplers import countable, decisions, resampler
 from fairness_audits.audits.permutation.strata import SUMS, Common, Homogeneity, Strata, stratified_p
@@ -51,7 +52,7 @@ class PermutationTest:
 
     ``equivalence`` is the result for the requested bounds; None without bounds. ``within`` has the parts of a
     comparison within strata. Its ``estimates`` are averages over strata; its ``units`` are those of strata with both
-    groups.
+    groups. ``matched`` has the counts of a comparison within pairs, whose ``units`` are pairs or clusters of pairs.
 
     ``undefined`` is the reason why there is no test, empty if there is one. Without a test, ``statistic``, p-values and
     interval are None, as is an estimate that does not exist.
@@ -81,6 +82,7 @@ class PermutationTest:
     undefined: str = ""
     equivalence: Equivalence | None = None
     within: "Within | None" = None
+    matched: "Matched | None" = None
 
     @property
     def higher(self) -> str | None:
@@ -100,6 +102,18 @@ class Within:
     strata: Mapping[str, PermutationTest]
     alone: Mapping[str, tuple[int, int]]
     homogeneity: Homogeneity | None = None
+
+
+@dataclass(frozen=True)
+class Matched:
+    """The number of ``pairs`` of a comparison within pairs, and of those with a ``higher`` value in A, and in B.
+
+    ``events`` counts the events of a rate in both groups.
+    """
+
+    pairs: int
+    higher: tuple[int, int]
+    events: tuple[int | None, ...]
 
 
 def permutation_test(
@@ -187,15 +201,19 @@ def tested(
         if not (isinstance(metric, Rate) and exact):
             raise InvalidInput(f"metric {metric.name} has no test within strata", option="within", remedy="Use a rate")
         return _within_strata(data, metric, settings, bounds)
-    if isinstance(metric, Rate) and exact:
-        return _exact(data, metric, settings, bounds)
-    if settings.method == "exact":
+    if settings.method == "exact" and not exact:
         raise InvalidInput(
             f"metric {metric.name} has no exact test on these data: exact tests are for rates without clusters or "
             "weights",
             option="method",
             remedy="Use method=studentized",
         )
+    if isinstance(data, MatchedRows):
+        if not isinstance(metric, Rate | Mean):
+            raise InvalidInput(f"metric {metric.name} has no test within pairs", option="matched", remedy="Use a rate")
+        return _within_pairs(data, metric, settings, rng, bounds, exact)
+    if isinstance(metric, Rate) and exact:
+        return _exact(data, metric, settings, bounds)
     return _resampled(data, metric, settings, rng, bounds)
 
 
@@ -285,6 +303,57 @@ def _within_strata(data: StratifiedCounts, metric: Rate, settings: Settings, bou
         equivalence=None if bounds is None else common.equivalence(bounds, settings.alpha),
         within=Within(overall, parts, alone, common.homogeneity()),
     )
+
+
+def _within_pairs(
+    data: MatchedRows,
+    metric: Rate | Mean,
+    settings: Settings,
+    rng: np.random.Generator,
+    bounds: Bounds | None,
+    exact: bool,
+) -> PermutationTest:
+    """Compare two groups within pairs: by McNemar's test if it is ``exact``, otherwise by random signs."""
+    pairs = Pairs.of(data, metric)
+    value = pairs.value.mean(axis=1) if pairs.n else np.full(2, np.nan)
+    result = _blank(data, metric, settings, "exact" if exact else "studentized", value, (pairs.units,) * 2)
+    (up, down), rate = pairs.higher, isinstance(metric, Rate)
+    events = tuple(pairs.value.sum(axis=1).astype(int).tolist()) if rate else (None, None)
+    result = replace(
+        result,
+        method="mcnemar" if exact else "signs",
+        guarantee=GUARANTEES["mcnemar" if exact else "signs"],
+        matched=Matched(pairs.n, (up, down), events),
+    )
+    if pairs.units < (1 if exact else 2):
+        lacking = f"{pairs.units or 'no'} {'pair has' if data.whole is None else 'cluster of pairs has'} such rows"
+        return replace(result, undefined=f"{lacking} of both groups", difference=None)
+    if result.undefined:
+        return result
+    if exact:
+        test = McNemar(up, down, pairs.n)
+        p = test.p.of(settings.alternative)
+        low, high = test.stated(settings, p <= settings.alpha)
+        return replace(
+            result,
+            ci_low=low,
+            ci_high=high,
+            statistic=test.statistic,
+            p_value=p,
+            p_low=p,
+            p_high=p,
+            rejected=p <= settings.alpha,
+            direction=direction(up - down, test.p.greater, test.p.less, settings),
+            equivalence=None if bounds is None else test.equivalence(bounds, settings.alpha),
+        )
+    source = SignFlips(pairs, int(rng.integers(2**63)))
+    observed = source.observed
+    doubt = pairs.doubt(observed, settings.level)
+    found = monte_carlo(source, "studentized", settings)
+    result = completed(result, found, settings, doubt, (-1.0, 1.0) if rate else intervals.EVERY)
+    if bounds is None:
+        return result
+    return replace(result, equivalence=equivalence.of_draws(found, observed, bounds, settings.alpha, doubt))
 
 
 def _resampled(

@@ -124,11 +124,13 @@ METRICS: Mapping[str, Rate | Mean | Auc] = {
         Mean("log_loss", "log loss", log_loss, binary=True, probability=True),
     )
 }
+CALIBRATION = Rate("calibration", "rate of positive labels", POSITIVE, EVERYTHING)
+"""The base rate, compared within bins of the score."""
 WITHOUT_LABEL = ("selection_rate", "mean_score")
 """Metrics that do not use the label."""
 HIGH_IS_WORSE = ("fnr", "fpr", "absolute_error", "squared_error", "log_loss")
 """Metrics for which high values are bad."""
-NEUTRAL = ("selection_rate", "base_rate", "mean_score")
+NEUTRAL = ("selection_rate", "base_rate", "mean_score", CALIBRATION.name)
 """Metrics for which neither high nor low values are bad."""
 
 

@@ -75,19 +75,20 @@ class Predictions:
                 option="cluster",
             )
 
-    def pair(self, a: int, b: int) -> Predictions:
+    def pair(self, a: int, b: int) -> Self:
         """Return the rows of groups a and b only, as groups 0 and 1."""
         names = self.groups[a], self.groups[b]
         return self.select((self.group == a) | (self.group == b), names, (self.group == b).astype(np.int64))
 
-    def select(self, rows: Array, groups: tuple[str, ...], group: Array) -> Predictions:
+    def select(self, rows: Array, groups: tuple[str, ...], group: Array) -> Self:
         """Return some ``rows`` (n,) bool, with these ``groups`` and the code of the ``group`` (n,) of each row."""
         prediction = None if self.prediction is None else self.prediction[rows]
         cluster = None if self.cluster is None else np.unique(self.cluster[rows], return_inverse=True)[1]
         weight = None if self.weight is None else self.weight[rows]
-        return Predictions(self.label[rows], self.score[rows], group[rows], groups, prediction, cluster, weight)
+        own = {"prediction": prediction, "cluster": cluster, "weight": weight}
+        return replace(self, label=self.label[rows], score=self.score[rows], group=group[rows], groups=groups, **own)
 
-    def ordered(self, groups: tuple[str, ...]) -> Predictions:
+    def ordered(self, groups: tuple[str, ...]) -> Self:
         """Return the rows with the groups in another order."""
         codes = np.array([groups.index(name) for name in self.groups])
         return replace(self, group=codes[self.group], groups=groups)
@@ -124,6 +125,24 @@ class Predictions:
     def sizes(self) -> Array:
         """Number of rows of each group, (G,)."""
         return np.bincount(_codes("group", self.group), minlength=len(self.groups))
+
+
+@dataclass(frozen=True)
+class MatchedRows(Predictions):
+    """Rows in pairs: ``match`` (n,) codes the pair of each row, called ``names[match]``; a group has one row of a pair.
+
+    ``whole`` (n,) codes the clusters if there are any. They hold whole pairs, while a ``cluster`` is their part in one
+    group.
+    """
+
+    match: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    names: Sequence[str] = ()
+    whole: Array | None = None
+
+    def select(self, rows: Array, groups: tuple[str, ...], group: Array) -> Self:
+        """Return some ``rows`` (n,) bool with their pairs."""
+        whole = None if self.whole is None else self.whole[rows]
+        return replace(super().select(rows, groups, group), match=self.match[rows], whole=whole)
 
 
 @dataclass(frozen=True)
@@ -187,11 +206,12 @@ class Counts:
 class StratifiedCounts(Counts):
     """Counts of decisions, and the part ``by_stratum[s]`` (G, 2, 2) of the table in each of S ``strata``.
 
-    A stratum may lack groups.
+    A stratum may lack groups. ``middle`` (S,) holds the mean score of each stratum if the strata are bins of the score.
     """
 
     strata: tuple[str, ...] = ()
     by_stratum: Array = field(default_factory=lambda: np.zeros((0, 0, 2, 2), dtype=np.int64))
+    middle: Array | None = None
 
     @classmethod
     def of_strata(cls, by_stratum: Array, groups: tuple[str, ...], strata: tuple[str, ...]) -> StratifiedCounts:

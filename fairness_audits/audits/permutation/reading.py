@@ -1,20 +1,20 @@
 """Read the data of each metric from a table: counts of decisions, counts of scores, or rows."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from fairness_audits.audits.permutation.asked import ACCURACY, BASE_RATE, Asked, of_decisions
-from fairness_audits.audits.permutation.metrics import Metric, UserMetric
-from fairness_audits.audits.permutation.outcomes import Counts, Predictions, StratifiedCounts
+from fairness_audits.audits.permutation.asked import ACCURACY, OF_LABELS, Asked, of_decisions
+from fairness_audits.audits.permutation.metrics import CALIBRATION, Metric, UserMetric
+from fairness_audits.audits.permutation.outcomes import Counts, Predictions, StratifiedCounts, tabulated
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.table import Attribute, attribute
 from fairness_audits.messages import check_columns, has_column, listed, unlike
 from fairness_audits.results.formats import as_typed
-from fairness_audits.tables import CELLS, contingency, predictions
+from fairness_audits.tables import CELLS, contingency, numbers, predictions
 from fairness_audits.tables.frame import Table
 from fairness_audits.tables.groupings import Constant, Grouping, Part
 from fairness_audits.tables.groupings import grouping as grouping_of
@@ -46,6 +46,26 @@ Data: TypeAlias = tuple[Counts | Predictions, str]
 """The data of a metric's tests, and a description of how they were read."""
 
 
+def cut(table: Table, asked: Asked) -> Asked:
+    """Return the options with the threshold that selects the ``top`` of all rows by score, if it is asked for.
+
+    The threshold is the score of the last of these rows, so all rows with this score are selected. The numbers are a
+    note of the table. Raises InvalidInput if the top has all rows.
+    """
+    given = asked.given
+    if given.top is None:
+        return asked
+    score = numbers(table, [given.score], role="score")[given.score]
+    top = given.top if given.top >= 1 else max(1, round(given.top * len(score)))
+    if top >= len(score):
+        problem = f"{table.name}: top={given.top:g} selects all {len(score):,} rows"
+        raise InvalidInput(problem, source=table.name, option="top", remedy="Select fewer")
+    last = np.partition(score, len(score) - top)[len(score) - top]
+    selected = int((score >= last).sum())
+    table.notes["top"] = {"top": top, "rows": len(score), "last": float(last), "tied": selected - top}
+    return replace(asked, given=given.but(threshold=float(last)))
+
+
 def read(table: Table, asked: Asked, grouping: Attribute) -> Iterator[tuple[Metric, Data, str]]:
     """Yield each metric with its data, and the class that it is about, "" if the label has two classes.
 
@@ -56,8 +76,9 @@ def read(table: Table, asked: Asked, grouping: Attribute) -> Iterator[tuple[Metr
     columns["label"] = given.label or without(table, "label")
     found: dict[Callable[..., Data], Data] = {}
     for metric in asked.metrics:
-        alone = given.cluster or given.weight or given.regression or isinstance(metric, UserMetric)
-        reader = rows if alone else decisions if of_decisions(metric) else scores
+        alone = given.cluster or given.weight or given.matched or given.regression or isinstance(metric, UserMetric)
+        by_rows = rows if alone else decisions if of_decisions(metric) else scores
+        reader = calibrated if metric is CALIBRATION else by_rows
         if reader not in found:
             try:
                 found[reader] = reader(table, asked, columns)
@@ -172,6 +193,33 @@ def stratified(table: Table, asked: Asked, columns: dict[str, Any], found: Data)
     return StratifiedCounts.of_strata(counts, content.groups, tuple(names)), f"{basis} within {listed(given.within)}"
 
 
+def calibrated(table: Table, asked: Asked, columns: dict[str, Any]) -> Data:
+    """Count the labels in bins of the score."""
+    found = predictions(table, **columns)
+    bins = asked.given.score_bins or max(2, round(len(found.score) ** (1 / 3)))
+    if bins > STRATA:
+        problem = f"score_bins={bins:,} are too many: at most {STRATA:,} are possible"
+        raise InvalidInput(problem, option="score_bins", remedy="Use fewer")
+    made = binned(found, bins)
+    return made, f"labels by bin of {asked.given.score} (bins: {len(made.strata):,})"
+
+
+def binned(found: Predictions, bins: int) -> StratifiedCounts:
+    """Count labels in bins of the score that hold equally many of all rows; equal scores are in one bin."""
+    score = found.score.astype(np.float64)
+    # A cut is the highest score of its bin.
+    distinct = np.unique(score)
+    quantiles = np.unique(np.quantile(score, np.arange(1, bins) / bins, method="inverted_cdf"))
+    cuts = quantiles if len(distinct) > bins else distinct
+    used, place = np.unique(np.searchsorted(cuts, score), return_inverse=True)
+    shape = (len(used), len(found.groups), 2, 2)
+    counts = tabulated(shape, place, found.group, found.label, np.zeros(len(place), dtype=np.int64))
+    ends = [(score[place == one].min(), score[place == one].max()) for one in range(len(used))]
+    names = tuple(f"{number}: {low:.4g} to {high:.4g}" for number, (low, high) in enumerate(ends, 1))
+    middle = np.bincount(place, score) / np.bincount(place)
+    return replace(StratifiedCounts.of_strata(counts, found.groups, names), middle=middle)
+
+
 @dataclass(frozen=True)
 class Strata(Grouping):
     """A column of pairs of a group and a stratum. The first parts make the ``group``, the others the stratum."""
@@ -216,18 +264,19 @@ def scores(table: Table, asked: Asked, columns: dict[str, Any]) -> Data:
 
 def rows(table: Table, asked: Asked, columns: dict[str, Any]) -> Data:
     """Read all rows."""
-    others = asked.given.some("prediction", "threshold", "cluster", "weight", "regression")
+    others = asked.given.some("prediction", "threshold", "cluster", "weight", "regression", "matched")
     if asked.given.prediction is None and asked.given.score is None:
         others["prediction"] = without(table, "decision")
     content = predictions(table, **columns, **others, bounds=asked.limits)
     weighted = f", weighted by {asked.given.weight}" if asked.given.weight else ""
     units = f"rows, permuted together by {asked.given.cluster}" if asked.given.cluster else "every row"
+    units += f", in pairs by {asked.given.matched}" if asked.given.matched else ""
     return content, units + weighted
 
 
 def varies(content: Counts | Predictions, metric: Metric) -> bool:
     """Return whether a metric's decisions or scores, or the labels of a base rate, vary."""
-    of_label = metric.name == BASE_RATE
+    of_label = metric.name in OF_LABELS
     if isinstance(content, Counts):
         return int((content.table.sum(axis=(0, 2 if of_label else 1)) > 0).sum()) > 1
     if of_label:

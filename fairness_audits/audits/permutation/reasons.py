@@ -17,6 +17,13 @@ GUARANTEES = {
     "number of independent rows, even if the strata differ in other ways",
     "asymptotic": "if the rates are equal in every stratum, the probability of rejection tends to alpha as the number "
     "of rows or of strata grows",
+    "mcnemar": "if the rates are equal, the probability of rejection is at most alpha for every number of independent "
+    "pairs, even if the groups differ in other ways",
+    "signs": "if the metrics are equal, the probability of rejection tends to alpha as the number of independent "
+    "pairs, or clusters of pairs, grows; if the groups are exchangeable within each of them, it is at most alpha for "
+    "every number",
+    "top": "if the ranking of the rows does not depend on the group, the probability of rejection is at most alpha for "
+    "every number of rows",
     "unstudentized": "if the groups have the same distribution, the probability of rejection is at most alpha; if "
     "only the metric is equal, it can be far from alpha",
 }

@@ -14,7 +14,7 @@ from fairness_audits.audits.permutation import within
 from fairness_audits.audits.permutation.asked import CORRELATION, Asked, asked_by
 from fairness_audits.audits.permutation.compute import WIDTH, Finding, gather, hypotheses
 from fairness_audits.audits.permutation.equivalence import CONCLUSIONS
-from fairness_audits.audits.permutation.metrics import METRICS, Rate
+from fairness_audits.audits.permutation.metrics import CALIBRATION, RATES
 from fairness_audits.audits.permutation.units import LEAST_UNITS
 from fairness_audits.inputs.table import sha256
 from fairness_audits.results.formats import decimal, factor, level, p_text, plain, signed, span
@@ -25,6 +25,7 @@ from fairness_audits.tables.source import local_files
 
 UNBOUNDED = "any value"
 SHOWN_TESTS, SHOWN_GROUPS = 20, 12
+PERCENTAGES = (*RATES, CALIBRATION.name)
 Entry = Mapping[str, Any]
 
 
@@ -45,7 +46,7 @@ def audited(asked: Asked, table: tables.Table, files: list[dict[str, Any]] | Non
     findings, groups, asked = gather(table, asked)
     results = [result(finding) for finding in findings]
     strata = within.strata_of(findings, asked)
-    if asked.given.within:
+    if asked.strata:
         results = within.with_strata(results, findings, strata, asked)
     facts: dict[str, Any] = {
         "data": {"files": files, "rows": table.size()},
@@ -56,6 +57,7 @@ def audited(asked: Asked, table: tables.Table, files: list[dict[str, Any]] | Non
     }
     ordered = by_evidence(results)
     said = {**asked.given.values, **facts, **_said(ordered, findings, asked), "notes": table.notes}
+    said["within"] = asked.strata
     said["bound"] = texts.named("permutation", "bound", said)
     own = {"tests": len(results), "hypotheses": said["hypotheses"], "undefined": len(said["undefined"])}
     if asked.bounds:
@@ -73,6 +75,7 @@ def audited(asked: Asked, table: tables.Table, files: list[dict[str, Any]] | Non
             "tests": frame_of(ordered),
             **({"groups": groups_frame(groups)} if groups else {}),
             **({"strata": within.frame_of(strata)} if strata else {}),
+            **({"curve": curve_frame(groups)} if asked.calibrated else {}),
         },
     )
 
@@ -104,7 +107,7 @@ def _said(ordered: Sequence[Entry], findings: Sequence[Finding], asked: Asked) -
     return {
         **{"known": known, "different": different, "first": refuted_first or different or known},
         "conclusions": asked.bounds.conclusions if asked.bounds else {},
-        "rates": sorted({one.test.metric for one in findings if isinstance(METRICS.get(one.test.metric), Rate)}),
+        "rates": sorted({one.test.metric for one in findings if one.test.metric in PERCENTAGES}),
         "estimated": [one for one in ordered if one["difference"] is not None],
         "undefined": [one.test.undefined for one in findings if one.test.undefined],
         "reasons": list(dict.fromkeys(reasons)),
@@ -118,11 +121,19 @@ def _said(ordered: Sequence[Entry], findings: Sequence[Finding], asked: Asked) -
         "drawn": any(not one.test.exact for one in findings if not one.test.undefined),
         **{"small": sum(map(_few, findings)), "least": LEAST_UNITS},
         "varied": any(one.varied for one in findings),
+        "calibrated": asked.calibrated,
+        "uneven": any(one["within"] and _uneven(one["within"], asked) for one in known),
         "wide": 0 if asked.bounds else sum(one.wide(asked.given.width) for one in findings),
         "width": asked.given.width or WIDTH,
         "alone_in": list(dict.fromkeys(name for one in ordered if one["within"] for name in one["within"]["alone"])),
         "at_least": asked.bounds.low if asked.given.ratio and asked.bounds else None,
     }
+
+
+def _uneven(within: Mapping[str, Any], asked: Asked) -> bool:
+    """Return whether some strata differ, or differ in their differences."""
+    same = within["homogeneity"]
+    return bool(within["different"]) or (same is not None and same["adjusted_p_value"] <= asked.given.alpha)
 
 
 def result(finding: Finding) -> dict[str, Any]:
@@ -156,6 +167,7 @@ def result(finding: Finding) -> dict[str, Any]:
             "undefined": test.undefined or None,
             "bounds": bounds_of(finding),
             "within": None,
+            "matched": test.matched and {"pairs": test.matched.pairs, "higher": test.matched.higher},
         }
     )
 
@@ -165,6 +177,19 @@ def groups_frame(entries: Sequence[Entry]) -> pd.DataFrame:
     keys = [key for key in every if key in entries[0] and (key != "class" or any(one[key] for one in entries))]
     ends = [dict(zip(("ci_low", "ci_high"), entry["interval"], strict=True)) for entry in entries]
     return pd.DataFrame([{**{key: one[key] for key in keys}, **two} for one, two in zip(entries, ends, strict=True)])
+
+
+def curve_frame(groups: Sequence[Entry]) -> pd.DataFrame:
+    """Return the calibration curves: a row for each group and bin."""
+    return pd.DataFrame(
+        {
+            **{key: entry[key] for key in ("grouping", "name")},
+            **{key: one[key] for key in ("bin", "score", "n", "events", "estimate")},
+            **dict(zip(("ci_low", "ci_high"), one["interval"], strict=True)),
+        }
+        for entry in groups
+        for one in entry["curve"]
+    )
 
 
 def bounds_of(finding: Finding) -> dict[str, Any] | None:
@@ -240,6 +265,11 @@ def _sections(ordered: Sequence[Entry], said: Mapping[str, Any], asked: Asked) -
         yield Section(text("bounds"), (_bounds(ordered, asked),))
     tests = _tests(ordered, said["pair"] is None, asked)
     yield Section(text("tests"), (tests, *undefined, *((figure,) if said["known"] else ())))
+    if asked.calibrated and said["groups"]:
+        drawing = "fairness_audits.audits.permutation.figures:curves"
+        yield Section(
+            text("curves"), (Figure("calibration", text("curve"), text("curves_of"), drawing, (said["groups"],)),)
+        )
     if said["strata"]:
         notes = (Text(entry["within"]["spread"]) for entry in ordered[:SHOWN_TESTS] if entry["undefined"] is None)
         yield Section(text("strata"), (*notes, within.table_of(said["strata"], asked)))

@@ -84,7 +84,9 @@ def with_strata(
         said = {
             **entry,
             **plain(facts),
-            "columns": asked.given.within,
+            "columns": asked.strata,
+            "calibrated": asked.calibrated,
+            "parts": ("bin", "bins") if asked.calibrated else ("stratum", "strata"),
             **asked.given.some("alpha", "ratio", "reference"),
         }
         told = ("undefined", "spread") if entry["undefined"] else ("sentence", "spread")

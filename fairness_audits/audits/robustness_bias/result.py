@@ -15,6 +15,7 @@ import pandas as pd
 from fairness_audits import texts
 from fairness_audits.arguments import Given
 from fairness_audits.audits.inference import Precision
+from fairness_audits.audits.robustness_bias.core import RobustnessBias
 from fairness_audits.audits.robustness_bias.measured import Examined, Measured, measured
 from fairness_audits.audits.robustness_bias.points import sampled
 from fairness_audits.errors import InvalidInput
@@ -176,6 +177,11 @@ def concluded(given: Given, found: Examined, rows: int) -> Result:
     }
     said["methods"] = [texts.named(AUDIT, "method", entry) for entry in facts["results"]]
     said |= {"method": said["methods"][0], "audited": texts.named(AUDIT, "audited", said)}
+    said["typical"] = turned_by(attacks[0].bias, said["lead"])
+    said["grey"] = (
+        255 * said["typical"]["size"] / math.sqrt(math.prod(found.data["shape"])) if image and said["typical"] else None
+    )
+    said["turning"] = texts.named(AUDIT, "turning", said)
     own: dict[str, Any] = {"attack": first["attack"], "closer": [], "farther": []}
     if not (said["misled"] or said["lost_apart"]):
         for one in said["shown"]:
@@ -216,6 +222,24 @@ def shown_groups(found: Entry, alpha: float) -> dict[str, Any]:
     ordered = shown if not shown or shown[0]["closer"] else shown[::-1]
     lead = ordered[0] if ordered else max(tested, key=lambda one: abs(_sigma(one)), default=None)
     return {"tested": len(tested), "shown": shown, "lead": lead, "others": ordered[1:]}
+
+
+def turned_by(bias: RobustnessBias, group: Entry | None) -> dict[str, float] | None:
+    """Return the ``size`` of a typical change, and the shares of a group and of all ``others`` that it turns.
+
+    Its size is the median distance, up to the budget, as it is printed. Among correctly classified points, a change of
+    this size turns those with at most this distance. None if no group is tested or the size is 0.
+    """
+    if group is None or not (typical := float(size(min(bias.median_distance, bias.budget)))):
+        return None
+    levels = next(
+        one for one in bias.levels if (one.denominator, one.partition.name) == ("correct", group["partition"])
+    )
+    own, others = (
+        float((levels.lengths.length[members & levels.lengths.counts] <= typical).mean())
+        for members in levels.partition.element(levels.partition.levels.index(group["level"]))
+    )
+    return {"size": typical, "own": own, "others": others}
 
 
 def doubts(check: Entry | None) -> dict[str, Any]:

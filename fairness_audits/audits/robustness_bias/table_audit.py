@@ -48,7 +48,7 @@ def examined(trial: Trial, some: Points, *, exact: bool, computing: Computing, s
         },
         model={**model_facts(trial.model, of_some), "classes": subjects.classes, "evaluations": evaluations},
         said={"notes": source.notes},
-        libraries=("numpy", "torch") if trial.model.kind == "network" else ("numpy",),
+        libraries=("numpy", *trial.model.libraries),
     )
 
 

@@ -88,7 +88,9 @@ def asked_of(given: Given) -> Asked:
     Raises InvalidInput for a metric that is no rate.
     """
     own = given.some(*FIXED, "margin")
-    asked = asked_by(Given(permutation_test, {}).but(**own, within=(), attribute=(), cluster=None, weight=None))
+    asked = asked_by(
+        Given(permutation_test, {}).but(**own, within=(), attribute=(), cluster=None, weight=None, matched=None)
+    )
     if strange := [metric.name for metric in asked.metrics if not isinstance(metric, Rate)]:
         problem = f"metric {strange[0]} is not the rate of a group"
         raise InvalidInput(problem, option="metric", remedy=f"Watch some of {', '.join(RATES)}")
@@ -157,12 +159,14 @@ def result(state: State, given: Given, notes: Mapping[str, Any]) -> Result:
 
 def _entry(one: Comparison, found: Watched, evidence: Array, given: Given, names: Sequence[str]) -> dict[str, Any]:
     """Return a comparison after the last batch; missing values are null."""
-    low, high = found.difference.low[-1], found.difference.high[-1]
+    lows, highs = found.difference.low, found.difference.high
     over = np.flatnonzero(evidence >= 1 / given.alpha)
-    outcome = None
+    outcome, decided = None, over
     if given.margin is not None:
-        beyond = low > given.margin or high < -given.margin
-        outcome = BEYOND if beyond else WITHIN if max(-low, high) <= given.margin else OPEN
+        beyond = (lows > given.margin) | (highs < -given.margin)
+        within = np.maximum(-lows, highs) <= given.margin
+        outcome = BEYOND if beyond[-1] else WITHIN if within[-1] else OPEN
+        decided = np.flatnonzero({BEYOND: beyond, WITHIN: within}.get(outcome, np.zeros(0)))
     return plain(
         {
             **{"grouping": one.grouping, "metric": one.rate.name, "title": one.rate.title},
@@ -175,10 +179,11 @@ def _entry(one: Comparison, found: Watched, evidence: Array, given: Given, names
                 for place, name in enumerate(one.groups)
             ],
             "difference": found.difference.estimate[-1],
-            "sequence": [low, high],
+            "sequence": [lows[-1], highs[-1]],
             "e_value": math.exp(min(found.log_e[-1], LARGEST)),
             "adjusted_e_value": evidence[-1],
-            **{"shown": bool(over.size), "since": names[over[0]] if over.size else None, "margin": outcome},
+            **{"shown": bool(over.size), "since": names[decided[0]] if decided.size else None},
+            "margin": outcome,
         }
     )
 
@@ -248,7 +253,7 @@ def _table(entries: Sequence[Entry], given: Given) -> Table:
         Column("difference", cell=under("difference", signed)),
         Column(f"{level(given.alpha)} confidence sequence", cell=under("sequence", span)),
         Column("e-value", cell=under("adjusted_e_value", e_text)),
-        Column("shown since", cell=under("since")),
+        Column("shown since" if given.margin is None else "since", cell=under("since")),
     )
     shown = {True: "a difference is shown", False: "no difference is shown yet"}
     rows = rows_of(columns, entries, lambda one: one["margin"] or shown[one["shown"]])

@@ -81,6 +81,12 @@ def shown(place: AuditedMap, flipsets: Sequence[str], reports: bool = False) -> 
     return (note, *((OF_BARS,) if reports else ()), *health([place]))
 
 
+LEFT_OUT = (
+    "Valid maps: maps that reach their target, by the rule of Table 1. If at least half of the maps are valid, the "
+    "means leave the others out."
+)
+
+
 def sound(place: AuditedMap) -> str:
     """Return how many maps reach the target group, ``9 of 10``; a dash for causal counterfactuals, which need not."""
     found = place.healthy
@@ -88,7 +94,7 @@ def sound(place: AuditedMap) -> str:
 
 
 def health(places: Sequence[AuditedMap]) -> tuple[str, ...]:
-    """Return a note on maps that miss the target group, or no note if all reach it.
+    """Return a note on maps that miss the target group and on whether they count, or no note if all reach it.
 
     Causal counterfactuals are not checked, because they are not meant to reach the other group.
     """
@@ -97,7 +103,8 @@ def health(places: Sequence[AuditedMap]) -> tuple[str, ...]:
         reached = place.healthy
         if place.transport != w.COUNTERFACTUAL and not reached.all():
             first = ", including the first" if not reached.iloc[0] else ""
-            missed.append(f"{place.style.label} {int((~reached).sum())} of {len(reached)}{first}")
+            left_out = "" if place.included.all() else ", left out"
+            missed.append(f"{place.style.label} {int((~reached).sum())} of {len(reached)}{first}{left_out}")
     if not missed:
         return ()
     return (
@@ -138,4 +145,4 @@ def _reports(figure: SubFigure | Figure, place: AuditedMap, reports: Sequence[tu
         if len(reports) > 2:
             panel_letter(axes, letter)
     every = [line for _, _, found in reports for line in found]
-    figure.legend(handles=bars.handles(every), loc="outside lower center", ncols=3)
+    figure.legend(handles=bars.handles(every), loc="outside lower center", ncols=4)

@@ -92,6 +92,7 @@ def table_null(inputs: Inputs) -> StampedTable:
         notes=(
             "The model is a support vector machine with a Gaussian kernel, fitted to random labels.",
             IN_BRACKETS,
+            flipset_panels.LEFT_OUT,
         ),
     )  # fmt: skip
 
@@ -130,6 +131,7 @@ def table_flipsets(inputs: Inputs) -> StampedTable:
             "F+: people with a positive decision whose counterparts have a negative one. F\u2212: the reverse. "
             "Net: F+ minus F\u2212.",
             IN_BRACKETS,
+            flipset_panels.LEFT_OUT,
             by_chance(inputs, {place.block for place in listed}),
         ),
     )  # fmt: skip

@@ -106,7 +106,7 @@ def figure_12(inputs: Inputs) -> Picture:
         axes.set_xlabel("")
     grid[-1, 0].set_xlabel(flipset_panels.MIXED)
     handles = bars.handles(line for report in reports for line in report)
-    figure.legend(handles=handles, loc="outside upper center", ncols=3)
+    figure.legend(handles=handles, loc="outside upper center", ncols=4)
     return Picture(
         figure,
         "Transparency reports of the negative flipset of the law-school classifier.",

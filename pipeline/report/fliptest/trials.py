@@ -25,6 +25,8 @@ from pipeline.report import labels as w
 from pipeline.report.inputs import Inputs, condition_of
 
 FLIPTEST, QUALITY, STABILITY = "fliptest", "map_quality", "map_stability"
+MOST = 0.5
+"""Smallest share of valid maps at which the others are left out. Claims have the same precondition."""
 BOTH = (w.POSITIVE, w.NEGATIVE)
 KEYS = ("block", "dataset", "method", "transport", "given", "attribute", "direction")
 NONE = np.full(1, np.nan)
@@ -129,13 +131,22 @@ class AuditedMap:
         return self.values(statistic="healthy").astype(bool)
 
     @cached_property
+    def included(self) -> pd.Series:
+        """Return by trial whether its numbers count: maps that miss their target do not, if most maps reach it.
+
+        Causal counterfactuals are not meant to reach the other group, so all of them count.
+        """
+        reached = self.healthy
+        return reached if self.transport != w.COUNTERFACTUAL and reached.mean() >= MOST else reached | True
+
+    @cached_property
     def counts(self) -> dict[tuple[str, str], Array]:
-        """Return the counts by trial (T,), by (flipset, statistic).
+        """Return the counts by included trial (T,), by (flipset, statistic).
 
         Raises ValueError if several audits have this setting.
         """
         rows = self.inputs.select(**self.setting())
-        rows = rows[rows["feature"].isna()].sort_values("repetition")
+        rows = rows[rows["feature"].isna() & rows["repetition"].map(self.included)].sort_values("repetition")
         rows = rows.assign(flipset=rows["flipset"].astype(object).where(rows["flipset"].notna(), ""))
         keys = ["flipset", "statistic"]
         if rows.duplicated([*keys, "repetition"]).any():
@@ -206,16 +217,17 @@ class AuditedMap:
             {"statistic": str, "feature": str}
         )
         by_trial = rows.pivot(index="feature", columns=["statistic", "repetition"], values="value").sort_index(axis=1)
+        counts = self.included.reindex(by_trial[ranking].columns).to_numpy(bool)
         shared = float(self.values(statistic="shared").mean())
         scale, furthest = (self.units, np.inf) if ranking == MEAN else ({}, 1.0)
         arrays = [by_trial[name].to_numpy(float) for name in columns]
         found = []
         for feature, value, low, high, rank in zip(by_trial.index, *arrays, strict=True):
             if np.isfinite(rank).any():
-                unit = scale.get(feature, 1.0)
-                line = over_trials(value / unit, low / unit, high / unit, shared, alpha)
+                value, low, high = (each / scale.get(feature, 1.0) for each in (value, low, high))
+                line = over_trials(value[counts], low[counts], high[counts], shared, alpha)
                 left, right = np.clip([line.low, line.high], -furthest, furthest).tolist()
-                found.append(Line(feature, line.value, left, right, value / unit))
+                found.append(Line(feature, line.value, left, right, value[counts], value[~counts]))
         return sorted(found, key=lambda line: (-abs(line.value), line.feature))
 
 

@@ -21,6 +21,8 @@ STATED_STEPS = 500
 """Number of attack steps that the paper states for Adult."""
 RELEASED_STEPS = 200
 """Number of attack steps of most audits in the authors' code."""
+SPLITS = ("audit", "confirmation", "confirmation_tests")
+"""Blocks of random splits."""
 ENTROPY, ZERO_ONE = "Entropy loss", "0-1 loss"
 DECIMALS = {"mean": 3, "share": 2, "average": 1, "total": 0}
 BOUNDARY_SIDES = {"left": -1, "right": 1}
@@ -226,10 +228,10 @@ def accepted_ranges(panel: pd.DataFrame, place: Mapping[str, Any], delta: float)
 
 
 def _ever_rejected(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    curves = select(inputs.rows, {"block": "audit", "statistic": "rejected", "metric_split": "test"})
-    keys = ["origin", "dataset", "method", "repetition"]
-    for values, curve in curves.groupby(keys, sort=True):
-        place = {"block": "audit", **dict(zip(keys, values, strict=True))}
+    curves = select(inputs.rows, {"block": SPLITS, "statistic": "rejected", "metric_split": "test"})
+    keys = ["block", "origin", "dataset", "method", "repetition"]
+    for values, curve in curves.groupby(keys, sort=True, observed=True):
+        place = dict(zip(keys, values, strict=True))
         # Without a rejection, one unknown value leaves it unknown.
         value = 1.0 if (curve["value"] == 1).any() else float(curve["value"].max(skipna=False))
         yield {**place, "statistic": "ever_rejected", "value": value}

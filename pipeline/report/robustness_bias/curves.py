@@ -188,6 +188,8 @@ TRAINED = (
     *((w.ADIENCE, partition) for partition in (None, w.GENDER)),
     (w.DIGITS, None),
 )
+BANDED = 6
+"""Largest number of curves in a panel whose bands can be told apart."""
 FEW = 10
 """Largest number of levels that are all named."""
 
@@ -284,19 +286,27 @@ def grid(inputs: Inputs, dataset: str, partition: str | None, title: str) -> Pic
     shown = study.run(found)
     if not shown:
         return nothing(inputs, found, title)
+    banded = len(group(inputs, shown[0], shown[0].bound, partition).partition) <= BANDED
     figure = new_figure(PANEL * len(shown) + 0.5)
     grid = figure.subplots(len(shown), len(w.ESTIMATES), squeeze=False, sharey=True)
     for r, one in enumerate(shown):
-        for c, attack in enumerate(w.ESTIMATES):
-            axes = grid[r, c]
+        blind = one.blind.get(one.epochs[-1], "")
+        measured = {
+            attack: group(inputs, one, attack, partition)
+            for attack in w.ESTIMATES
+            if attack in one.attacks and not (blind and attack == w.SMOOTHING)
+        }
+        # Attacks bound the same distance, so their panels have the same axis.
+        attacked = budgets([levels for attack, levels in measured.items() if attack != w.SMOOTHING])
+        for axes, attack in zip(grid[r], w.ESTIMATES, strict=True):
             if r == 0:
                 axes.set_title(w.DISTANCES[attack].label)
-            blind = one.blind.get(one.epochs[-1]) if attack == w.SMOOTHING else None
-            if attack not in one.attacks or blind:
-                say(axes, fill(blind, 22) if blind else "not measured")
+            if attack not in measured:
+                say(axes, fill(blind, 22) if blind and attack == w.SMOOTHING else "not measured")
                 continue
-            levels = group(inputs, one, attack, partition)
-            draw_levels(axes, levels, budgets([levels]))
+            levels = measured[attack]
+            tau = budgets([levels]) if attack == w.SMOOTHING else attacked
+            draw_levels(axes, levels, tau, levels.partition.levels if banded else ())
         grid[r, 0].set_ylabel(w.NETWORKS[one.network] + "\n" + r"$\widehat{I}_P(\tau)$")
     for column in grid.T:
         for axes in [axes for axes in column if axes.axison][-1:]:
@@ -313,7 +323,8 @@ def grid(inputs: Inputs, dataset: str, partition: str | None, title: str) -> Pic
         notes=(
             "Last epoch. Shares are over all members of a group.",
             "Attacks give upper bounds of the distance. Smoothing gives lower bounds of the distance of the smoothed "
-            "network. Each panel has its own axis.",
+            "network. The attacks of a network have the same axis, and smoothing has its own.",
+            *((BANDS,) if banded else ()),
             *study.incomplete(inputs, found, w.ESTIMATES),
             *study.not_run(found),
         ),

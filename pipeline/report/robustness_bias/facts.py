@@ -192,9 +192,9 @@ def _kept(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
             of_torchvision = one.block in (NETWORKS, PRETRAINED) and one.network in w.CONVOLUTIONAL
             if of_torchvision and one.dataset in w.PUBLISHED_IMAGES:
                 name = "kept_sign" if stamps.pretrained(inputs, one) else "kept_sign_random"
-                place = {**_place([one], one.block), "attack": attack, "denominator": w.PAPER, "repetition": number}
+                place = {**_place([one], one.block, one.dataset), "attack": attack, "denominator": w.PAPER}
                 share = initial_weights.kept_signs(one, attack, moment)
-                yield from _share(place, f"{name}{ending}", share, "groups")
+                yield from _share({**place, "repetition": number}, f"{name}{ending}", share, "groups")
 
 
 NAMED = (("age", "15-24"), ("age", "60+"))

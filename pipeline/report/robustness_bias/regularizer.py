@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from fairness_audits.results.formats import DASH, interval, number, p_value, parameter
-from fairness_audits.results.style import finish, new_panels, step_band
+from fairness_audits.results.style import INK, finish, new_panels, step_band
 from fairness_audits.results.table import Column, Row, rows_of
 from fairness_audits.values import Array
 from pipeline.report import labels as w
@@ -26,6 +27,8 @@ UNITS = {"normalised": "in normalised units", "pixels": "in pixels"}
 """Printed units of tau: normalised, as in the authors' code, or pixels."""
 PANEL = 1.9
 INSIDE, OUTSIDE = "#D55E00", "#0072B2"
+Pair = tuple[Audited, Audited]
+"""A network without the penalty, and the same training with it."""
 
 
 def penalised(inputs: Inputs, dataset: str = "", block: str = study.REGULARIZER) -> list[Audited]:
@@ -109,12 +112,10 @@ def table_regularizer(inputs: Inputs) -> StampedTable:
 )
 def table_penalties(inputs: Inputs) -> StampedTable:
     found = penalised(inputs, block=study.PENALTIES)
-    kinds: dict[tuple[str, str, str, float], list[tuple[Audited, Audited]]] = {}
-    for one in found:
-        before = without(one, found)
-        if one.alpha and before is not None:
-            kind = (w.dataset_label(one.dataset), w.NETWORKS[one.network], w.plainly(one.penalised[1]), one.alpha)
-            kinds.setdefault(kind, []).append((before, one))
+    kinds: dict[tuple[str, str, str, float], list[Pair]] = {}
+    for before, one in paired(found):
+        kind = (w.dataset_label(one.dataset), w.NETWORKS[one.network], w.plainly(one.penalised[1]), one.alpha)
+        kinds.setdefault(kind, []).append((before, one))
     body = []
     for (*names, alpha), pairs in kinds.items():
         sides = np.array([[sigma(one, one.penalised) for one in pair] for pair in pairs])
@@ -146,6 +147,55 @@ def table_penalties(inputs: Inputs) -> StampedTable:
             f"Closer without: training runs without the penalty after which the group is significantly closer to the "
             f"boundary than the others (p < {study.SIGNIFICANT:g}, permutation test over points, not adjusted).",
             *study.not_run(study.audited(inputs, study.PENALTIES)),
+        ),
+    )
+
+
+def paired(found: Sequence[Audited]) -> list[Pair]:
+    """Return each network that was trained with the penalty after the same training without it, if there is one."""
+    pairs = [(without(one, found), one) for one in found if one.alpha]
+    return [(before, one) for before, one in pairs if before is not None]
+
+
+@artefact(
+    "Sigma of a penalised group without the penalty and with it. Each line is a network, and both ends were trained "
+    "with the same seeds.",
+)
+def figure_penalties(inputs: Inputs) -> Picture:
+    title = "The penalty and the robustness bias of the penalised group."
+    every = [one for block in (study.REGULARIZER, study.PENALTIES) for one in penalised(inputs, block=block)]
+    kinds: dict[tuple[str, str], list[Pair]] = {}
+    for pair in paired(every):
+        if pair[1].form == next(iter(FORMS.values())):
+            kinds.setdefault((pair[1].dataset, pair[1].penalised[1]), []).append(pair)
+    if not kinds:
+        return nothing(inputs, study.audited(inputs, study.REGULARIZER), title)
+    figure, panels = curves.panels(len(kinds), "")
+    for axes, ((dataset, level), pairs) in zip(panels, sorted(kinds.items()), strict=True):
+        better = 0
+        for before, one in pairs:
+            ends = [sigma(each, one.penalised) for each in (before, one)]
+            closer = abs(ends[1]) < abs(ends[0])
+            better += closer
+            color, line = (OUTSIDE, "-") if closer else (INSIDE, (0, (4, 1.2)))
+            axes.plot([0, 1], ends, color=color, linestyle=line, marker="o", markersize=2.5, linewidth=1.0)
+        axes.axhline(0, color=INK, linewidth=0.6)
+        axes.set(xlim=(-0.2, 1.2), xticks=[0, 1], xticklabels=["without", "with"])
+        axes.set_title(f"{w.dataset_label(dataset)}, {w.plainly(level)}")
+        axes.set_xlabel(f"closer to 0 in {better} of {len(pairs)}")
+    for axes in panels[:: curves.ACROSS]:
+        axes.set_ylabel(r"$\sigma$ of the penalised group")
+    handles = [Line2D([], [], color=OUTSIDE), Line2D([], [], color=INSIDE, linestyle=(0, (4, 1.2)))]
+    figure.legend(handles, ["closer to 0 with the penalty", "farther from 0"], loc="outside upper center", ncols=2)
+    return Picture(
+        figure,
+        title,
+        stamps.stamp(inputs, [study.REGULARIZER, study.PENALTIES]),
+        "A panel for each penalised group. Each network is a line from sigma without the penalty to sigma with it.",
+        notes=(
+            f"By {study.upper_bounds(every)}, last epoch, correctly classified points. Networks with several weights "
+            "of the penalty have a line for each.",
+            *study.not_run(every),
         ),
     )
 
@@ -216,6 +266,7 @@ def penalty(inputs: Inputs, dataset: str, network: str, partition: str = "") -> 
             axes.set_axis_off()
     finish(figure, grid, curves.ABSCISSA, r"$\widehat{I}_P(\tau)$")
     last = rows[-1][-1]
+    changes = [_change(*pair) for several in rows for pair in paired(several)]
     return Picture(
         figure,
         title,
@@ -228,6 +279,7 @@ def penalty(inputs: Inputs, dataset: str, network: str, partition: str = "") -> 
             f"with its 95 % interval. Penalty as in equation 9: threshold {parameter(last.tau)} "
             f"{UNITS[last.method['scale']]}, distance by {last.form}. Each network was trained once, so the figure "
             "does not show the variation between training runs.",
+            f"The penalty changes |sigma|: {'; '.join(changes)}.",
             curves.BANDS,
             *study.not_run(study.audited(inputs, study.REGULARIZER, dataset, network)),
         ),
@@ -242,6 +294,15 @@ def _beside_others(axes: Axes, group: Group, level: str, tau: Array) -> None:
         step_band(axes, tau, band, color)
         axes.step(tau, share, where="post", color=color, linestyle=line, label=label)
     curves.finish(axes, tau)
+
+
+def _change(before: Audited, one: Audited) -> str:
+    group = one.penalised
+    change = abs(sigma(one, group)) - abs(sigma(before, group))
+    how = "worse, larger" if change > 0 else "smaller"
+    size = number(abs(change), 2)
+    change_of = "unchanged to two decimals" if float(size) == 0 else f"{how} by {size}"
+    return f"{w.plainly(group[1])}, alpha = {parameter(one.alpha)}: {change_of}"
 
 
 def _title(one: Audited) -> str:

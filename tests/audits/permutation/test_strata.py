@@ -314,3 +314,19 @@ def test_an_unknown_column_of_strata_is_named(tmp_path: Path) -> None:
     arguments = parser().parse_args([*asked, "--within", "jobs", "--metric", "selection_rate"])
     with invalid(option="within", column="jobs"):
         arguments.command.run(values_of(arguments))
+
+
+def test_strata_that_cancel_leave_the_question_open() -> None:
+    """Group a is hired less often in one job and more often in the other: the average hides both."""
+    counted = [("x", "a", 90), ("x", "b", 180), ("y", "a", 180), ("y", "b", 90)]
+    rows = pd.concat(
+        [pd.DataFrame({"job": job, "sex": sex, "hired": [1] * k + [0] * (300 - k)}) for job, sex, k in counted]
+    )
+    found = fa.permutation_test(prediction="hired", group="sex", within="job", metric="selection_rate", data=rows)
+    (one,) = found.facts["results"]
+    assert one["difference"] == pytest.approx(0, abs=1e-9)
+    assert len(one["within"]["different"]) == 2
+    assert found.outcome == "inconclusive"
+    equal = rows.assign(hired=[1, 0] * (len(rows) // 2))
+    same = fa.permutation_test(prediction="hired", group="sex", within="job", metric="selection_rate", data=equal)
+    assert same.outcome == "not rejected"

@@ -121,9 +121,23 @@ def test_failed_maps_are_said_but_not_of_counterfactuals(inputs: Inputs) -> None
     some = replace(inputs, rows=rows)
     hiring, law, causal = (AuditedMap(some, *names) for names in (HIRING, LAW, (*LAW[:3], "counterfactual")))
     (note,) = flipset_panels.health([law, causal, hiring])
-    assert note.endswith("WGAN 1 of 3.")
+    assert note.endswith("WGAN 1 of 3, left out.")
+    sizes, shown = law.values(flipset=w.NEGATIVE, statistic="size"), law.report(w.NEGATIVE)
+    assert law.estimate("size", w.NEGATIVE).value == pytest.approx(sizes[[0, 2]].mean())
+    assert all((len(line.trials), len(line.left_out)) == (2, 1) for line in shown)
+    assert not any(len(line.left_out) for line in hiring.report(w.POSITIVE))
     assert [flipset_panels.sound(place) for place in (law, causal)] == ["2 of 3", "\u2014"]
     assert flipset_panels.health([hiring]) == ()
+
+
+def test_all_maps_count_if_most_of_them_fail(inputs: Inputs) -> None:
+    rows = inputs.rows.copy()
+    failed = (rows["statistic"] == "healthy") & (rows["block"] == "law") & (rows["repetition"] > 0)
+    rows["value"] = rows["value"].mask(rows["statistic"] == "healthy", 1.0).mask(failed, 0.0)
+    law = AuditedMap(replace(inputs, rows=rows), *LAW)
+    assert law.included.all()
+    (note,) = flipset_panels.health([law])
+    assert note.endswith("WGAN 2 of 3.")
 
 
 def test_naming_the_labels_adds_a_column_and_changes_no_text(inputs: Inputs) -> None:

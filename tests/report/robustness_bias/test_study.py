@@ -573,6 +573,10 @@ def test_a_training_with_the_penalty_is_held_against_the_same_training_without_i
     table = regularizer.table_penalties(inputs)
     cells = dict(zip([column.key for column in table.columns], table.rows[0].cells, strict=True))
     assert (cells["biased"], len(table.rows)) == ("2 of 2", 1)
+    assert regularizer.paired(found) == [*zip(found[:2], found[2:], strict=True)]
+    assert [regularizer._change(*pair).split(": ")[1] for pair in regularizer.paired(found)] == [
+        "smaller by 0.30", "worse, larger by 0.10"
+    ]  # fmt: skip
     numbers = [cells[name] for name in ("before", "after", "gain", "accuracy before", "accuracy after")]
     assert numbers == pytest.approx([-0.2, -0.1, 0.1, 75, 70])
 
