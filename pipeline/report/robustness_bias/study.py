@@ -323,8 +323,11 @@ def _audited(inputs: Inputs) -> list[Audited]:
         keys = point["keys"]
         tolerance = float(point["audit"]["smoothing_tolerance"])
         classifier, data = inputs.classifiers.get(keys.classifier), inputs.datasets.get(keys.dataset)
-        own = {"tolerance": tolerance, "levels": data.levels if data else {}, "classifier": classifier}
-        one = Audited(key, *names, keys.dataset, keys.classifier, method, result, **own)
+        levels = data.levels if data else {}
+        one = Audited(
+            key, *names, keys.dataset, keys.classifier, method, result, tolerance=tolerance, levels=levels,
+            classifier=classifier,
+        )  # fmt: skip
         if classifier is not None and data is not None and not one.absent:
             classes = np.bincount(result.arrays[data.label_name])
             accuracy = classifier.facts["test_accuracy"].tolist()
