@@ -1,20 +1,19 @@
 """The reference of a study: the data of a finished run that its artefacts read, small enough to be committed.
 
-Inputs from :func:`recording` record which arrays and training curves are read while the artefacts are drawn.
-:func:`recorded` keeps these, the facts of classifiers, the summaries of data sets, and all tidy rows.
+:func:`recorded` keeps all tidy rows, the facts of classifiers, the summaries of data sets, and the arrays that the
+package of the study declares (see :func:`pipeline.report.registry.arrays`).
 
 ``COMMITTED`` lists the arrays of each audit that a reference may hold, and how it stores them; ``PARAMETERS`` lists
-those of a classifier. Any other array is an error. No row of a real table and no picture of a person is stored. The
-features of people who are not simulated are sorted column by column among the people with the same decisions. This
-keeps every histogram and mean of a group or flipset, but breaks up the rows. Large arrays are rounded to ``DIGITS``
-digits, which is more than a figure shows.
+those of a classifier. A study that declares any other array is an error. No row of a real table and no picture of a
+person is stored. The features of people who are not simulated are sorted column by column among the people with the
+same decisions. This keeps every histogram and mean of a group or flipset, but breaks up the rows. Large arrays are
+rounded to ``DIGITS`` digits, which is more than a figure shows.
 """
 
-from collections import UserDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +21,7 @@ import pandas as pd
 from fairness_audits.messages import enumerated
 from fairness_audits.values import Array, Classifier
 from pipeline.report import labels as w
+from pipeline.report import registry
 from pipeline.report.inputs import Inputs, as_text
 from pipeline.values import AuditResult
 
@@ -29,6 +29,8 @@ LARGE = 4096
 """Size from which an array is rounded, and from which parameters are not kept."""
 DIGITS = 8
 """Significant digits of large arrays."""
+ROWS = "tidy"
+"""Name under which a study declares that it reads the tidy rows of an audit itself, besides the collected ones."""
 SIDES = ("", "_reverse")
 """Suffixes of an audit's array names for the two directions of the map."""
 
@@ -49,7 +51,7 @@ COMMITTED: Mapping[str, Mapping[str, How]] = {
             f"{name}{side}": how
             for side in SIDES
             for names, how in (
-                (("rows", "decision", "decision_image", "flips"), How.AS_IT_IS),
+                (("decision", "decision_image", "flips"), How.AS_IT_IS),
                 (("features", "images", "score", "score_image"), How.WITHIN_DECISIONS),
                 (("target_features", "target_score"), How.SORTED),
             )
@@ -79,55 +81,22 @@ PARAMETERS = ("coef", "weight")
 """Classifier parameters that a reference may hold. None is a training row, unlike support vectors."""
 
 
-class RecordedArrays(UserDict[str, Array]):
-    """Arrays that record which of them are read."""
-
-    def __init__(self, arrays: Mapping[str, Array]) -> None:
-        self.read: set[str] = set()
-        super().__init__(arrays)
-
-    def __getitem__(self, name: str) -> Array:
-        array = super().__getitem__(name)
-        self.read.add(name)
-        return array
-
-
-class RecordedAudit:
-    """An audit that records which of its arrays are read, and whether its rows are read."""
-
-    def __init__(self, result: AuditResult) -> None:
-        self.result = result
-        self.arrays = RecordedArrays(result.arrays)
-        self.rows_read = False
-
-    def __getattr__(self, name: str) -> Any:
-        self.rows_read |= name == "rows"
-        return getattr(self.result, name)
-
-
-def recording(inputs: Inputs) -> Inputs:
-    """Return a copy of the inputs that records what is read."""
-    audits = {key: cast(AuditResult, RecordedAudit(result)) for key, result in inputs.audits.items()}
-    classifiers = {
-        key: replace(one, parameters=RecordedArrays(one.parameters), history=RecordedArrays(one.history))
-        for key, one in inputs.classifiers.items()
-    }
-    return replace(inputs, audits=audits, classifiers=classifiers)
-
-
-def recorded(drawn: Inputs) -> Inputs:
-    """Return the parts that were read of inputs from :func:`recording`. They suffice to draw the same artefacts.
+def recorded(inputs: Inputs) -> Inputs:
+    """Return the parts of a run that its artefacts need, as the study declares them.
 
     Raises ValueError for an array that a reference may not store.
     """
-    datasets = {point["keys"].audit: point["keys"].dataset for point in drawn.points}
-    partitions = {key: drawn.datasets[name].levels for key, name in datasets.items() if name in drawn.datasets}
-    audits = {
-        key: _recorded_audit(key, cast(RecordedAudit, audit), partitions.get(key, {}))
-        for key, audit in drawn.audits.items()
-    }
-    classifiers = {key: _recorded_classifier(key, one) for key, one in drawn.classifiers.items()}
-    return replace(drawn, audits=audits, classifiers=classifiers)
+    datasets = {point["keys"].audit: point["keys"].dataset for point in inputs.points}
+    partitions = {key: inputs.datasets[name].levels for key, name in datasets.items() if name in inputs.datasets}
+    audits = {}
+    for key, audit in inputs.audits.items():
+        names = registry.arrays(inputs.study, key, [ROWS, *audit.arrays])
+        arrays = {name: audit.arrays[name] for name in names if name != ROWS}
+        arrays = committed(replace(audit, arrays=arrays), partitions.get(key, {}), key)
+        rows = audit.rows if ROWS in names else audit.rows.iloc[:0, :0]
+        audits[key] = replace(audit, rows=rows, arrays={name: rounded(array) for name, array in arrays.items()})
+    classifiers = {key: _recorded_classifier(inputs.study, key, one) for key, one in inputs.classifiers.items()}
+    return replace(inputs, audits=audits, classifiers=classifiers)
 
 
 def grid(inputs: Inputs) -> list[str]:
@@ -213,8 +182,8 @@ def committed(result: AuditResult, partitions: Mapping[str, Sequence[str]], key:
         how = declared.get(name)
         if how is None and not _is_partition(array, partitions.get(name)):
             raise ValueError(
-                f"{place} must not be stored in a reference, but artefacts read it. If it shows no person's row, or "
-                "does not once it is sorted, declare it in COMMITTED of pipeline/report/reference.py. Otherwise, "
+                f"{place} must not be stored in a reference, but the study declares it. If it shows no person's row, "
+                "or does not once it is sorted, add it to COMMITTED of pipeline/report/reference.py. Otherwise, "
                 "aggregate it in the audit"
             )
         if how is How.PICTURES and result.dataset not in w.OF_THINGS:
@@ -270,35 +239,21 @@ def rounded(array: Array) -> Array:
         return np.round(array * unit) / unit
 
 
-def _recorded_audit(key: str, audit: RecordedAudit, partitions: Mapping[str, Sequence[str]]) -> AuditResult:
-    result = audit.result
-    names = audit.arrays.read
-    if any(COMMITTED.get(result.audit, {}).get(name) is How.WITHIN_DECISIONS for name in names):
-        # The decisions determine the cells in which the array is sorted.
-        names = names | {name for name in result.arrays if name.startswith("decision")}
-    arrays = committed(replace(result, arrays={name: result.arrays[name] for name in sorted(names)}), partitions, key)
-    rows = result.rows if audit.rows_read else result.rows.iloc[:0, :0]
-    return replace(result, rows=rows, arrays={name: rounded(array) for name, array in arrays.items()})
-
-
-def _recorded_classifier(key: str, one: Classifier) -> Classifier:
-    """Keep the curves and the small parameters that were read. Other parameters become empty arrays with the same
-    repetitions.
-    """
-    arrays = cast(RecordedArrays, one.parameters)
-    read = {name for name, array in arrays.data.items() if name in arrays.read and array.size < LARGE}
-    if unknown := sorted(read - set(PARAMETERS)):
+def _recorded_classifier(study: str, key: str, one: Classifier) -> Classifier:
+    """Keep the declared curves and small parameters. Other parameters become empty arrays with the same repetitions."""
+    small = [name for name, array in one.parameters.items() if array.size < LARGE]
+    kept = registry.arrays(study, key, [*small, *one.history])
+    if unknown := sorted({*small} & {*kept} - {*PARAMETERS}):
         raise ValueError(
-            f"parameter {unknown[0]!r} of the classifier {key} must not be stored in a reference, but artefacts read "
-            "it. If it holds no training row, add it to PARAMETERS of pipeline/report/reference.py"
+            f"parameter {unknown[0]!r} of the classifier {key} must not be stored in a reference, but the study "
+            "declares it. If it holds no training row, add it to PARAMETERS of pipeline/report/reference.py"
         )
     # A network is loaded without its weights, so it may have no parameters.
-    shapes = {(len(array),) for array in (*arrays.data.values(), *one.index.values())}
+    shapes = {(len(array),) for array in (*one.parameters.values(), *one.index.values())}
     if wide := [name for name, fact in one.facts.items() if {fact.shape} != shapes]:
         raise ValueError(f"fact {wide[0]!r} of the classifier {key}: expected one number for each repetition")
     parameters = {
-        name: array if name in read else array.reshape(len(array), -1)[:, :0] for name, array in arrays.data.items()
+        name: array if name in kept else array.reshape(len(array), -1)[:, :0] for name, array in one.parameters.items()
     }
-    curves = cast(RecordedArrays, one.history)
-    history = {name: curves.data[name] for name in curves.data if name in curves.read}
-    return replace(one, parameters=parameters, history=history)
+    curves = {name: curve for name, curve in one.history.items() if name in kept}
+    return replace(one, parameters=parameters, history=curves)

@@ -10,15 +10,16 @@ A decorator makes a function in a module of ``pipeline/report/STUDY/`` an artefa
     def heat_map(inputs: Inputs, attacks: Sequence[str]) -> Picture:
 
 The workflow finds the decorators in the syntax trees of the modules, so planning a run does not import them. The
-package of a study lists the columns of its rows (``COLUMNS``).
+package of a study lists the columns of its rows (``COLUMNS``), and the arrays that its artefacts read (``ARRAYS``).
 """
 
 import ast
 import functools
 import importlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -119,6 +120,22 @@ def _place(name: str) -> tuple[bool, bool, float, int]:
 def columns(study: str) -> list[str]:
     """Return the columns that the rows of a study have if all its parts were run."""
     return str(getattr(importlib.import_module(f"pipeline.report.{study}"), "COLUMNS", "")).split()
+
+
+def arrays(study: str, key: str, names: Iterable[str]) -> list[str]:
+    """Return which of these arrays of an audit or classifier the artefacts of a study read, by its ``ARRAYS``.
+
+    ``ARRAYS`` maps patterns of keys (see :class:`pipeline.report.inputs.Keys`) to patterns of names, separated by
+    spaces. ``*`` stands for any text.
+    """
+    found = getattr(importlib.import_module(f"pipeline.report.{study}"), "ARRAYS", {})
+    read = [name for keys, of in found.items() if matches(key, keys.split()) for name in of.split()]
+    return sorted(name for name in names if matches(name, read))
+
+
+def matches(text: str, patterns: Iterable[str]) -> bool:
+    """Return whether a text matches one of the patterns."""
+    return any(fnmatchcase(text, pattern) for pattern in patterns)
 
 
 def files(study: str, below: str = "results/") -> list[str]:

@@ -1,7 +1,7 @@
 """Draw a study's tables and figures and compare them with the published numbers: ``rows -> artefacts``.
 
 The inputs are the files of a run, or a committed reference (``--from-reference``). With ``--record``, the values that
-the artefacts read become a new reference.
+the artefacts need become a new reference.
 """
 
 import argparse
@@ -15,6 +15,7 @@ from typing import Any
 
 import pandas as pd
 
+from fairness_audits.errors import InvalidInput
 from fairness_audits.files import save_figure, save_json, save_text
 from fairness_audits.results import markup, style
 from pipeline import io, software
@@ -162,17 +163,21 @@ def draw(options: argparse.Namespace) -> None:
 
 
 def record(options: argparse.Namespace) -> None:
-    """Replace the reference by what the artefacts and the comparison read."""
+    """Replace the reference by what the artefacts and the comparison read, after drawing them from it."""
     run, inputs, manifest = source_of(options)
-    drawn, runs = reference.recording(inputs), manifest["runs"] if manifest else ()
-    # The comparison reads arrays too.
-    found = artefacts.compared(drawn, io.load_published(options.published[0]))
+    runs = manifest["runs"] if manifest else ()
     computed = [one for path in options.audits for one in io.software(path)]
     described = environment.described(options.environment)
     made_manifest = manifest_of(run, json.loads(options.benchmarks), inputs, described, runs, computed)
+    made = reference.recorded(inputs)
+    found = artefacts.compared(made, io.load_published(options.published[0]))
     for one in registry.declared(options.study):
-        artefacts.build(one.name, drawn, found)
-    made = reference.recorded(drawn)
+        try:
+            artefacts.build(one.name, made, found)
+        except KeyError as error:
+            problem = f"{one.name} reads {error}, which the reference of {options.study} would not have"
+            remedy = f"If it is an array, declare it in ARRAYS of pipeline/report/{options.study}/__init__.py"
+            raise InvalidInput(problem, source=options.study, option=one.name, remedy=remedy) from error
     reference_store.save_reference(made, made_manifest, options.record)
     decide(made, options)
 

@@ -1,5 +1,6 @@
-"""A reference holds what its artefacts read, and nobody's row."""
+"""A reference holds what its study declares, and nobody's row."""
 
+import importlib
 import itertools
 from dataclasses import fields, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from fairness_audits.results.style import paper
 from fairness_audits.values import Dataset
 from pipeline import io
-from pipeline.report import reference
+from pipeline.report import individual_fairness, reference, registry
 from pipeline.report.artefacts import compared
 from pipeline.report.comparison_table import verdicts
 from pipeline.report.dataset_summary import summarize
@@ -33,7 +34,6 @@ from tests.report import studies
 
 NOWHERE: dict[str, Any] = {"study": "s", "runs": []}
 RAN: dict[str, Any] = {"commit": "c", "machine": {"processor": "p"}, "versions": {}}
-DRAWN = ("table_1", "figure_2", "figure_3", "table_counts")
 
 
 def people(rng: np.random.Generator, n: int = 60) -> dict[str, np.ndarray]:
@@ -45,7 +45,6 @@ def people(rng: np.random.Generator, n: int = 60) -> dict[str, np.ndarray]:
         "score_image": rng.normal(size=n),
         "decision": rng.integers(0, 2, n),
         "decision_image": rng.integers(0, 2, n),
-        "rows": np.arange(n),
         "target_features": rng.normal(size=(n + 5, 3)),
         "target_score": rng.normal(size=n + 5),
     }
@@ -70,7 +69,6 @@ def test_sorting_keeps_every_column_of_every_cell_and_no_row(seed: int) -> None:
         assert len(together) <= 3
     np.testing.assert_array_equal(np.sort(held["target_score"]), found["target_score"])
     np.testing.assert_array_equal(np.sort(held["target_features"], axis=0), found["target_features"])
-    np.testing.assert_array_equal(held["rows"], found["rows"])
     reverse = reference.committed(audit_of({f"{name}_reverse": array for name, array in held.items()}), {})
     assert all(np.array_equal(found[name], reverse[f"{name}_reverse"]) for name in held)
     simulated = reference.committed(audit_of(held, origin="simulated"), {})
@@ -109,23 +107,43 @@ def test_pictures_of_persons_and_a_person_who_is_alone_are_refused() -> None:
         reference.committed(audit_of({"score": np.zeros(3)}), {})
 
 
-def test_what_artefacts_read_of_people_is_refused_before_anything_is_written(inputs: Inputs) -> None:
+def declaring(monkeypatch: pytest.MonkeyPatch, **arrays: str) -> None:
+    """Make the study declare these arrays for the keys that end with a name."""
+    monkeypatch.setattr(individual_fairness, "ARRAYS", {f"*{key}": of for key, of in arrays.items()}, raising=False)
+
+
+def test_what_a_study_declares_of_people_is_refused(inputs: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
     key, one = next((key, one) for key, one in inputs.audits.items() if one.origin != "simulated")
     people = replace(one, arrays={**one.arrays, "people": np.random.default_rng(0).normal(size=(30, 4))})
-    drawn = reference.recording(replace(inputs, audits={**inputs.audits, key: people}))
-    assert "people" not in reference.recorded(drawn).audits[key].arrays, "nothing has read it"
-    assert len(drawn.audits[key].arrays["people"])
+    changed = replace(inputs, audits={**inputs.audits, key: people})
+    assert "people" not in reference.recorded(changed).audits[key].arrays, "nothing declares it"
+    declaring(monkeypatch, loss_ratio="peop*")
     with pytest.raises(ValueError, match=f"'people' of the audit {one.audit} .{key}"):
-        reference.recorded(drawn)
+        reference.recorded(changed)
     name, model = next(iter(inputs.classifiers.items()))
     machine = replace(model, parameters={"support": np.ones((model.repetitions, 2, 3))}, facts={})
-    drawn = reference.recording(replace(inputs, classifiers={name: machine}))
-    assert len(drawn.classifiers[name].parameters["support"])
+    changed = replace(inputs, classifiers={name: machine})
+    assert not reference.recorded(changed).classifiers[name].parameters["support"].size
+    declaring(monkeypatch, **{name: "coef support"})
     with pytest.raises(ValueError, match=f"'support' of the classifier {name}"):
-        reference.recorded(drawn)
+        reference.recorded(changed)
     wide = replace(model, facts={"scores": np.ones((model.repetitions, 50))})
     with pytest.raises(ValueError, match=f"'scores' of the classifier {name}"):
-        reference.recorded(reference.recording(replace(inputs, classifiers={name: wide})))
+        reference.recorded(replace(inputs, classifiers={name: wide}))
+
+
+@pytest.mark.parametrize("study", ["agreement", "fliptest", "robustness_bias"])
+def test_every_declaration_names_arrays_of_the_committed_reference(study: str) -> None:
+    held, _ = reference_store.load_reference(Path("data/reference", study))
+    names = {key: [reference.ROWS, *one.arrays] for key, one in held.audits.items()}
+    names |= {key: [*one.parameters, *one.history] for key, one in held.classifiers.items()}
+    for keys, arrays in importlib.import_module(f"pipeline.report.{study}").ARRAYS.items():
+        of = [name for key in names if registry.matches(key, keys.split()) for name in names[key]]
+        assert all(any(registry.matches(name, [one]) for name in of) for one in arrays.split()), keys
+    made = reference.recorded(held)
+    for key, one in held.audits.items():
+        assert made.audits[key].rows.equals(one.rows)
+        assert study == "fliptest" or made.audits[key].arrays.keys() == one.arrays.keys()
 
 
 @given(st.lists(st.floats(-1e30, 1e30) | st.sampled_from([np.inf, -np.inf, np.nan]), min_size=1, max_size=30))
@@ -140,16 +158,13 @@ def test_large_arrays_keep_eight_digits_and_small_ones_all(values: list[float]) 
 
 @pytest.fixture(scope="module")
 def recorded(inputs: Inputs, tmp_path_factory: pytest.TempPathFactory) -> tuple[Inputs, Path]:
-    """The study's inputs and a reference of what some artefacts read of them."""
-    drawn = reference.recording(inputs)
-    for name in DRAWN:
-        studies.build(name, drawn)
+    """The study's inputs and a reference made of them."""
     folder = tmp_path_factory.mktemp("reference")
-    reference_store.save_reference(reference.recorded(drawn), {"study": inputs.study, "runs": []}, folder)
+    reference_store.save_reference(reference.recorded(inputs), {"study": inputs.study, "runs": []}, folder)
     return inputs, folder
 
 
-def test_verdicts_are_those_of_the_run_and_what_nothing_reads_is_not_kept(
+def test_verdicts_are_those_of_the_run_and_what_nothing_declares_is_not_kept(
     recorded: tuple[Inputs, Path], published: pd.DataFrame
 ) -> None:
     inputs, folder = recorded
@@ -228,8 +243,8 @@ def test_the_datasets_that_a_run_leaves_out_are_as_the_reference_has_them(
 def test_a_network_without_its_weights_is_recorded(inputs: Inputs) -> None:
     name, model = next(iter(inputs.classifiers.items()))
     network = replace(model, parameters={}, index={"epoch": np.array([1, 8])}, facts={"accuracy": np.array([0.5, 0.8])})
-    drawn = reference.recording(replace(inputs, classifiers={name: network}))
-    assert reference.recorded(drawn).classifiers[name].facts["accuracy"].tolist() == [0.5, 0.8]
+    found = reference.recorded(replace(inputs, classifiers={name: network}))
+    assert found.classifiers[name].facts["accuracy"].tolist() == [0.5, 0.8]
 
 
 def test_a_later_run_of_one_block_leaves_the_files_of_the_others_as_they_are(

@@ -6,3 +6,5 @@ COLUMNS = (
     "effect metric_rows points train_fraction trainings first_repetition"
 )
 """Columns of the rows of a complete run, besides the first ones of :mod:`pipeline.stages.collect`."""
+ARRAYS = {"fliptest/*": "flips*", "audit/*/loss_ratio": "most_unfair"}
+"""Arrays that the artefacts read, by audit or classifier, see :func:`pipeline.report.registry.arrays`."""

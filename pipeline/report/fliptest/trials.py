@@ -40,7 +40,7 @@ def _array(name: str) -> property:
 class FirstTrial:
     """Arrays of the first trial: n members of the source group with their counterparts.
 
-    ``features`` and ``images`` (n, d), ``decision``, ``decision_image``, ``score``, ``score_image`` and ``rows`` (n,),
+    ``features`` and ``images`` (n, d), ``decision``, ``decision_image``, ``score`` and ``score_image`` (n,),
     ``target_features`` (m, d) and ``target_score`` (m,) are the ``arrays`` with these names and the ``suffix``. In a
     reference, a row does not hold the features of one real person, see :mod:`pipeline.report.reference`.
     """
@@ -51,7 +51,7 @@ class FirstTrial:
     features, images = _array("features"), _array("images")
     decision, decision_image = _array("decision"), _array("decision_image")
     score, score_image = _array("score"), _array("score_image")
-    rows, target_features, target_score = _array("rows"), _array("target_features"), _array("target_score")
+    target_features, target_score = _array("target_features"), _array("target_score")
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -5,3 +5,11 @@ COLUMNS = (
     "distance second_order"
 )
 """Columns of the rows of a complete run, besides the first ones of :mod:`pipeline.stages.collect`."""
+ARRAYS = {
+    "*/robustness_bias": "tidy class superclass digit age gender race",
+    "linear/* networks* regularizer/* regularizer_[!v]*": "correct distance_* tried_*",
+    "pretrained*": "correct *_smoothing",
+    "networks*/cifar10/* networks*/digits/*": "example_*",
+    "*=deep_cnn *=deep_cnn_cifar100 *=utk_classifier *=adience_classifier": "step test_accuracy*",
+}
+"""Arrays that the artefacts read, by audit or classifier, see :func:`pipeline.report.registry.arrays`."""

@@ -63,9 +63,9 @@ class Group:
         return inside, outside
 
 
-def group(inputs: Inputs, one: Audited, attack: str, partition: str | None = None, denominator: str = w.PAPER) -> Group:
+def group(one: Audited, attack: str, partition: str | None = None, denominator: str = w.PAPER) -> Group:
     """Return the attacked points of a network for one distance and one partition, by default into classes."""
-    points = study.at_points(inputs, one)
+    points = one.points
     tried = points.tried[attack]
     lengths = counted(points.distance[attack][tried], points.correct[tried], denominator)
     return Group(lengths, points.parted(partition or next(iter(points.partitions)), tried))
@@ -143,7 +143,7 @@ def exact(inputs: Inputs, pairs: Sequence[Pair], title: str) -> Picture:
     figure, grid = panels(len(shown))
     for axes, (one, partition) in zip(grid, shown, strict=True):
         axes.set_title(place(one, partition))
-        levels = group(inputs, one, w.EXACT, partition)
+        levels = group(one, w.EXACT, partition)
         if partition is None:
             draw_crowd(axes, levels, budgets([levels]))
         else:
@@ -203,9 +203,8 @@ def figure_training(inputs: Inputs) -> Picture:
         return nothing(inputs, every, title)
     figure, grid = panels(len(shown), "epoch")
     for axes, (one, partition) in zip(grid, shown, strict=True):
-        history, levels = inputs.classifiers[one.model].history, inputs.datasets[one.data].levels
-        name = partition or next(iter(levels))
-        drawn = {w.plainly(level): history[accuracy_curve(name, level)][-1] for level in levels[name]}
+        history, name = inputs.classifiers[one.model].history, partition or next(iter(one.levels))
+        drawn = {w.plainly(level): history[accuracy_curve(name, level)][-1] for level in one.levels[name]}
         axes.set_title(place(one, partition), fontsize=8)
         draw_training(axes, history["step"], history[accuracy_curve()][-1], drawn)
     bar = figure.colorbar(ScalarMappable(ACCURACY, ACCURACIES), ax=grid, fraction=0.02, pad=0.01, aspect=50)
@@ -286,13 +285,13 @@ def grid(inputs: Inputs, dataset: str, partition: str | None, title: str) -> Pic
     shown = study.run(found)
     if not shown:
         return nothing(inputs, found, title)
-    banded = len(group(inputs, shown[0], shown[0].bound, partition).partition) <= BANDED
+    banded = len(group(shown[0], shown[0].bound, partition).partition) <= BANDED
     figure = new_figure(PANEL * len(shown) + 0.5)
     grid = figure.subplots(len(shown), len(w.ESTIMATES), squeeze=False, sharey=True)
     for r, one in enumerate(shown):
         blind = one.blind.get(one.epochs[-1], "")
         measured = {
-            attack: group(inputs, one, attack, partition)
+            attack: group(one, attack, partition)
             for attack in w.ESTIMATES
             if attack in one.attacks and not (blind and attack == w.SMOOTHING)
         }
@@ -325,7 +324,7 @@ def grid(inputs: Inputs, dataset: str, partition: str | None, title: str) -> Pic
             "Attacks give upper bounds of the distance. Smoothing gives lower bounds of the distance of the smoothed "
             "network. The attacks of a network have the same axis, and smoothing has its own.",
             *((BANDS,) if banded else ()),
-            *study.incomplete(inputs, found, w.ESTIMATES),
+            *study.incomplete(found, w.ESTIMATES),
             *study.not_run(found),
         ),
     )

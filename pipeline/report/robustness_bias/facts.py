@@ -56,19 +56,19 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
     facts = [
         *configured_facts(stamps.as_networks(inputs.points)),
         *_comparisons(inputs),
-        *_by_network(inputs, found),
-        *_agreements(inputs, found),
-        *_differences(inputs, found),
-        *_attack_less_certificate(inputs, found),
+        *_by_network(found),
+        *_agreements(found),
+        *_differences(found),
+        *_attack_less_certificate(found),
         *_less_robust(faces),
         *_biased(shown),
         *_same_sign(shown),
         *_ratios(faces),
         *_sigmas(shown),
         *_heterogeneity(faces),
-        *_kept(inputs, [*shown, *study.run(study.audited(inputs, PRETRAINED))]),
+        *_kept([*shown, *study.run(study.audited(inputs, PRETRAINED))]),
         *_first_bias(inputs),
-        *_agreeing(inputs, shown),
+        *_agreeing(shown),
         *_over_folds(inputs),
         *_penalties(inputs, REGULARIZER),
         *_penalties(inputs, PENALTIES),
@@ -93,7 +93,7 @@ def _each(place: Fact, statistic: str, values: Iterable[float]) -> Iterator[Fact
         yield {**place, "statistic": statistic, "repetition": number, "value": float(value)}
 
 
-def _agreeing(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
+def _agreeing(shown: Sequence[Audited]) -> Iterator[Fact]:
     """Yield the share of groups of each network whose sigma has the same sign by two distances: ``certified_sign`` by
     smoothing and an attack, and ``attacked_sign`` by DeepFool and Carlini-Wagner.
 
@@ -107,7 +107,7 @@ def _agreeing(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
         both = {f"distance_{name}" for name, _ in (against.one, against.other)}
         for number, one in enumerate(shown):
             if against.between(one) and both <= one.result.arrays.keys():
-                sides = sign_agreement.on_shared_points(inputs, one, against, denominator)
+                sides = sign_agreement.on_shared_points(one, against, denominator)
                 share = sign_agreement.agreement(sides[:, sign_agreement.once(one.groups)])
                 place = {**_place([one], NETWORKS, one.dataset), "denominator": denominator, "attack": attack}
                 yield from _share({**place, "repetition": number}, statistic, share, "groups")
@@ -124,7 +124,7 @@ def _comparisons(inputs: Inputs) -> Iterator[Fact]:
         yield {**place, "statistic": "comparisons_of_five", "value": len(w.CONVOLUTIONAL) * total}
 
 
-def _by_network(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
+def _by_network(found: Sequence[Audited]) -> Iterator[Fact]:
     """Yield the median distances of linear models, and the accuracy of all networks after the last and the first epoch.
 
     Networks that failed are included.
@@ -133,7 +133,7 @@ def _by_network(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
         place = {**_place([one], one.block, one.dataset), "method": one.network}
         for attack in one.attacks if one.block == LINEAR and one.learned else ():
             median = one.overall(attack, "median_distance")
-            error = error_of_median(_distances(inputs, one, attack))
+            error = error_of_median(_distances(one, attack))
             yield {**place, "attack": attack, "statistic": "median_distance", "value": median, "error": error}
         if one.block == NETWORKS and math.isfinite(one.accuracy):
             yield {**place, "statistic": "accuracy", "value": one.accuracy, "simulations": one.images}
@@ -141,9 +141,9 @@ def _by_network(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
                 yield {**place, "statistic": "accuracy_first", "value": one.curve[1], "simulations": one.images}
 
 
-def _distances(inputs: Inputs, one: Audited, attack: str) -> Array:
+def _distances(one: Audited, attack: str) -> Array:
     """Return the measured distances of the correctly classified points, none if the arrays lack the attack."""
-    points = study.at_points(inputs, one)
+    points = one.points
     if attack not in points.distance:
         return np.zeros(0)
     distance = points.distance[attack][points.correct & points.tried[attack]]
@@ -164,24 +164,24 @@ def error_of_median(values: Array) -> float:
     return float(high - low) / ENDS
 
 
-def _agreements(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
+def _agreements(found: Sequence[Audited]) -> Iterator[Fact]:
     """Yield the share of agreeing signs over all available data sets of the paper, and per data set (Table 1)."""
     shown = study.run(found)
     for denominator in w.DENOMINATORS:
         for comparison in sign_agreement.COMPARISONS:
             sides = (comparison.one, comparison.other)
             name = "_".join([*dict.fromkeys(a for a, _ in sides), *dict.fromkeys(m for _, m in sides if m != w.LAST)])
-            counted = sign_agreement.counted(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
+            counted = sign_agreement.counted(found, comparison, w.PUBLISHED_IMAGES, denominator)
             place = {**_place(having(found, comparison.block), comparison.block), "denominator": denominator}
             yield from _share(place, f"agree_{name}", counted)
         for attack, dataset in product(sign_agreement.ATTACKS, sorted({one.dataset for one in shown})):
             against = sign_agreement.smoothing_against(attack)
-            counted = sign_agreement.counted(inputs, found, against, [dataset], denominator)
+            counted = sign_agreement.counted(found, against, [dataset], denominator)
             place = _place((one for one in shown if one.dataset == dataset), NETWORKS, dataset)
             yield from _share({**place, "denominator": denominator}, f"agree_smoothing_{attack}", counted)
 
 
-def _kept(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
+def _kept(shown: Sequence[Audited]) -> Iterator[Fact]:
     """Yield ``kept_sign``: the share of groups of each torchvision network with the same sign after the first and the
     last epoch, even if it had not learned after the first. Randomly initialised networks have ``kept_sign_random``.
     The share after the middle and the last epoch is ``kept_sign_middle`` and ``kept_sign_random_middle``.
@@ -191,7 +191,7 @@ def _kept(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
         for number, one in enumerate(shown):
             of_torchvision = one.block in (NETWORKS, PRETRAINED) and one.network in w.CONVOLUTIONAL
             if of_torchvision and one.dataset in w.PUBLISHED_IMAGES:
-                name = "kept_sign" if stamps.pretrained(inputs, one) else "kept_sign_random"
+                name = "kept_sign" if one.pretrained else "kept_sign_random"
                 place = {**_place([one], one.block, one.dataset), "attack": attack, "denominator": w.PAPER}
                 share = initial_weights.kept_signs(one, attack, moment)
                 yield from _share({**place, "repetition": number}, f"{name}{ending}", share, "groups")
@@ -230,25 +230,25 @@ def _heterogeneity(faces: Sequence[Audited]) -> Iterator[Fact]:
             yield {**place, "statistic": "variance", "value": variance, "freedom": freedom}
 
 
-def _differences(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
+def _differences(found: Sequence[Audited]) -> Iterator[Fact]:
     """Yield sigma by the exact distance minus sigma by each estimate: a row per group, and the variance.
 
     The denominator ``mixed`` also has the share of equal signs, see :data:`sign_agreement.MIXED`.
     """
     linear = [one for one in sign_agreement.COMPARISONS if one.block == LINEAR]
     for comparison, denominator in product(linear, (*w.DENOMINATORS, sign_agreement.MIXED)):
-        gaps = sign_agreement.differences(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
+        gaps = sign_agreement.differences(found, comparison, w.PUBLISHED_IMAGES, denominator)
         place = {**_place(having(found, LINEAR), LINEAR), "denominator": denominator, "attack": comparison.other[0]}
         yield from _each(place, "sigma_difference", gaps)
         if len(gaps) > 1:
             variance = Estimate(float(gaps.var(ddof=1)), n=len(gaps))
             yield from _share(place, "sigma_difference_variance", variance)
         if denominator == sign_agreement.MIXED:
-            counted = sign_agreement.counted(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
+            counted = sign_agreement.counted(found, comparison, w.PUBLISHED_IMAGES, denominator)
             yield from _share(place, f"agree_{w.EXACT}_{comparison.other[0]}", counted)
 
 
-def _attack_less_certificate(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
+def _attack_less_certificate(found: Sequence[Audited]) -> Iterator[Fact]:
     """Yield whether sigma by Carlini-Wagner has the sign of the exact sigma, minus whether sigma by smoothing has it.
 
     There is a row per group that has sigma by all three distances.
@@ -258,7 +258,7 @@ def _attack_less_certificate(inputs: Inputs, found: Sequence[Audited]) -> Iterat
         gaps: list[float] = []
         for dataset in w.PUBLISHED_IMAGES:
             sides = (linear[name] for name in (w.CARLINI_WAGNER, w.SMOOTHING))
-            both = [sign_agreement.pairs(inputs, found, one, [dataset], denominator) for one in sides]
+            both = [sign_agreement.pairs(found, one, [dataset], denominator) for one in sides]
             if all(exact.size for exact, _ in both):
                 equal = [np.where(np.isfinite(x - y), np.sign(x) == np.sign(y), np.nan) for x, y in both]
                 gaps += [gap for gap in equal[0] - equal[1] if math.isfinite(gap)]

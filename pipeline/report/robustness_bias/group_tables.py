@@ -158,7 +158,7 @@ def table_trainings(inputs: Inputs) -> StampedTable:
             f"By {study.upper_bounds(again) or 'the tightest attack'}, last epoch, all members.",
             "SD: standard deviation. Over training runs: of sigma of a group, as the root of the mean variance. Over "
             "groups: of the mean sigma. Same sign: groups whose sigma has the same sign in all training runs.",
-            *engines(inputs, shown),
+            *engines(shown),
             *study.not_run(found),
         ),
     )

@@ -179,7 +179,7 @@ def heat_map(inputs: Inputs, found: pd.DataFrame, dataset: str, attacks: Sequenc
             f"fewer than {study.TOO_FEW} correctly classified points. Grey: undefined, because the group is empty or "
             "all points outside the group have distance 0. Sigma is over all members, so it also depends on accuracy.",
             *((SORTED,) if len(groups) > MOST else ()),
-            *study.incomplete(inputs, networks, attacks),
+            *study.incomplete(networks, attacks),
             *((EARLY,) if any(UNLEARNED in strip.left_out for strip in made) else ()),
             *study.not_run(networks),
         ),

@@ -32,9 +32,8 @@ def kept_signs(one: Audited, attack: str, moment: str) -> Estimate:
 def twins(inputs: Inputs) -> list[tuple[Audited, Audited]]:
     """Return the pairs of networks from ImageNet weights and from random weights that have the same seeds."""
     found = study.run(study.audited(inputs, study.PRETRAINED))
-    random = {(one.data, one.network, one.training): one for one in found if stamps.pretrained(inputs, one) is False}
-    begun = [one for one in found if stamps.pretrained(inputs, one)]
-    pairs = [(one, random.get((one.data, one.network, one.training))) for one in begun]
+    random = {(one.data, one.network, one.training): one for one in found if one.pretrained is False}
+    pairs = [(one, random.get((one.data, one.network, one.training))) for one in found if one.pretrained]
     return [(one, twin) for one, twin in pairs if twin is not None]
 
 
@@ -56,7 +55,7 @@ def table_pretrained(inputs: Inputs) -> StampedTable:
     found = study.run(every)
     kinds: dict[tuple[str, str], list[Audited]] = {}
     for one in found:
-        weights = "ImageNet" if stamps.pretrained(inputs, one) else "random"
+        weights = "ImageNet" if one.pretrained else "random"
         kinds.setdefault((w.dataset_label(one.dataset), weights), []).append(one)
     columns = (
         *labels("Data", "Initial weights"),
@@ -81,8 +80,8 @@ def table_pretrained(inputs: Inputs) -> StampedTable:
             f"mean over the groups with at least {study.TOO_FEW} of them. Signs kept: share of groups whose sigma has "
             "the same sign after the first epoch and after the last, all members.",
             *_fewer(columns, rows, [len(ones) for ones in kinds.values()]),
-            *_pruned(inputs, found),
-            *engines(inputs, found),
+            *_pruned(found),
+            *engines(found),
             *study.not_run(every),
         ),
     )
@@ -117,10 +116,8 @@ def _fewer(columns: Sequence[Column], rows: Sequence[Row], runs: Sequence[int]) 
         )
 
 
-def _pruned(inputs: Inputs, found: Sequence[Audited]) -> Iterator[str]:
+def _pruned(found: Sequence[Audited]) -> Iterator[str]:
     """Yield a note on ImageNet weights that are 0."""
-    facts = [inputs.classifiers[one.model].facts for one in found if one.model in inputs.classifiers]
-    shares = [float(of["pruned"][-1]) for of in facts if "pruned" in of]
-    if any(shares):
-        share = f"{100 * max(shares):.0f} %"
-        yield f"{share} of the ImageNet weights are 0 (pruned), because the complete weights were missing."
+    share = max((one.facts.get("pruned", 0.0) for one in found), default=0.0)
+    if share:
+        yield f"{100 * share:.0f} % of the ImageNet weights are 0 (pruned), because the complete weights were missing."

@@ -46,7 +46,7 @@ def table_2(inputs: Inputs) -> StampedTable:
             if one is None or not math.isfinite(one.accuracy):
                 cells.append(None)
                 continue
-            begun = one.network in w.CONVOLUTIONAL and stamps.pretrained(inputs, one) is False
+            begun = one.network in w.CONVOLUTIONAL and one.pretrained is False
             scratch |= begun
             marks = FROM_SCRATCH * begun + NOT_LEARNED * (not one.learned)
             text = f"{number(one.accuracy, 4)}{marks}" if marks else ""
@@ -69,7 +69,7 @@ def table_2(inputs: Inputs) -> StampedTable:
             "The released code measures accuracy in training mode, and its ResNet50 is a ResNet18. Ours has 50 layers, "
             "as in the paper.",
             *([mark] if scratch else []),
-            *engines(inputs, found),
+            *engines(found),
             f"{NOT_LEARNED}: did not learn. A network has learned if the 95 % interval of its accuracy lies above the "
             f"share of the largest class plus {study.MARGIN:g}, and not entirely below the accuracy of logistic "
             f"regression on the same data minus {study.MARGIN:g}.",
@@ -78,13 +78,12 @@ def table_2(inputs: Inputs) -> StampedTable:
     )
 
 
-def engines(inputs: Inputs, found: Sequence[Audited]) -> tuple[str, ...]:
+def engines(found: Sequence[Audited]) -> tuple[str, ...]:
     """Return a note on the device and precision of the training, or no note if the files do not record them."""
-    facts = [inputs.classifiers[one.model].facts for one in study.trained(found) if one.model in inputs.classifiers]
     descriptions = {
-        f"{'a GPU' if of['on_gpu'][-1] else 'a processor'} in {'bfloat16' if of['bfloat16'][-1] else 'float32'}"
-        for of in facts
-        if {"on_gpu", "bfloat16"} <= of.keys()
+        f"{'a GPU' if of['on_gpu'] else 'a processor'} in {'bfloat16' if of['bfloat16'] else 'float32'}"
+        for one in study.trained(found)
+        if {"on_gpu", "bfloat16"} <= (of := one.facts).keys()
     }
     return (f"Trained on {' and on '.join(sorted(descriptions))}; audited in float32.",) if descriptions else ()
 
@@ -99,11 +98,10 @@ GIGA, TERA = 1e9, 1e12
     "same network.",
 )
 def table_costs(inputs: Inputs) -> StampedTable:
-    found = [one for one in study.trained(study.audited(inputs)) if one.block not in study.REPEATED]
-    found = [one for one in found if one.model in inputs.classifiers]
+    found = [one for one in study.trained(study.audited(inputs)) if one.block not in study.REPEATED and one.classifier]
     kinds: dict[tuple[str, ...], list[tuple[float, ...]]] = {}
     for one in found:
-        facts = {name: float(values[-1]) for name, values in inputs.classifiers[one.model].facts.items()}
+        facts = one.facts
         size, seen = facts["multiply_adds"], facts["epochs"] * facts["train_rows"]
         passes = sum(one.overall(attack, "forward_passes") for attack in one.attacks)
         network = f"{w.NETWORKS[one.network]}{'' if one.learned else NOT_LEARNED}"
@@ -132,7 +130,7 @@ def table_costs(inputs: Inputs) -> StampedTable:
             "Multiply-adds of convolutions and matrix products. A training step counts as three forward passes.",
             "The audit counts the forward passes of all attacks and of smoothing at the last epoch, without gradients. "
             "docs/scale.md lists times by network.",
-            *engines(inputs, found),
+            *engines(found),
             *study.not_run(found),
         ),
     )
@@ -148,7 +146,7 @@ def table_bounds(inputs: Inputs) -> StampedTable:
     shown = [one for one in study.run(found) if one.block in (study.LINEAR, study.NETWORKS)]
     body = []
     for one in shown:
-        points = study.at_points(inputs, one)
+        points = one.points
         bounds = np.array([points.distance[name] for name in one.attacks if name != w.SMOOTHING])
         common, best = np.isfinite(bounds).all(axis=0) & points.correct, bounds.min(axis=0)
         for attack in one.attacks:

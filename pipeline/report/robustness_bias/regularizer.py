@@ -252,7 +252,7 @@ def penalty(inputs: Inputs, dataset: str, network: str, partition: str = "") -> 
         return nothing(inputs, study.audited(inputs, study.REGULARIZER, dataset, network), title)
     figure, grid = new_panels(PANEL * len(rows) + 0.35, len(rows), max(map(len, rows)), sharey=True)
     for several, panels in zip(rows, grid, strict=True):
-        groups = [curves.group(inputs, one, one.bound, one.penalised[0], w.CORRECT) for one in several]
+        groups = [curves.group(one, one.bound, one.penalised[0], w.CORRECT) for one in several]
         # The panels of a group share their axis to show the effect of the penalty.
         tau = curves.budgets(groups)
         for axes, one, group in zip(panels, several, groups, strict=False):

@@ -99,18 +99,14 @@ def smoothing_against(attack: str) -> Comparison:
 
 
 def counted(
-    inputs: Inputs,
-    found: Sequence[Audited],
-    comparison: Comparison,
-    datasets: Sequence[str],
-    denominator: str = w.PAPER,
+    found: Sequence[Audited], comparison: Comparison, datasets: Sequence[str], denominator: str = w.PAPER
 ) -> Estimate:
     """Estimate the share of equal signs over the n groups of these data sets and networks that have both sides.
 
     Wilson's interval assumes independent groups. They are dependent, so the interval tends to be too short. NaN without
     groups.
     """
-    return agreement(pairs(inputs, found, comparison, datasets, denominator))
+    return agreement(pairs(found, comparison, datasets, denominator))
 
 
 def agreement(sides: Array) -> Estimate:
@@ -119,26 +115,20 @@ def agreement(sides: Array) -> Estimate:
     return estimate("share", (np.sign(one) == np.sign(other))[np.isfinite(one - other)])
 
 
-def differences(
-    inputs: Inputs, found: Sequence[Audited], comparison: Comparison, datasets: Sequence[str], denominator: str
-) -> Array:
+def differences(found: Sequence[Audited], comparison: Comparison, datasets: Sequence[str], denominator: str) -> Array:
     """Return sigma of one side minus sigma of the other (k,), for the groups that have both."""
-    one, other = pairs(inputs, found, comparison, datasets, denominator)
+    one, other = pairs(found, comparison, datasets, denominator)
     return (one - other)[np.isfinite(one - other)]
 
 
 def pairs(
-    inputs: Inputs,
-    found: Sequence[Audited],
-    comparison: Comparison,
-    datasets: Sequence[str],
-    denominator: str = w.PAPER,
+    found: Sequence[Audited], comparison: Comparison, datasets: Sequence[str], denominator: str = w.PAPER
 ) -> Array:
     """Return sigma of both sides (2, p), a column per network and group. A partition into two counts once."""
     both = [np.zeros((2, 0))]
     for audited in having(found, comparison, datasets):
         if comparison.of_distances:
-            sigma = on_shared_points(inputs, audited, comparison, denominator)
+            sigma = on_shared_points(audited, comparison, denominator)
         else:
             ends = (comparison.one, comparison.other)
             sigma = np.array([audited.sigmas(*side, denominator=denominator).to_numpy(float) for side in ends])
@@ -163,15 +153,14 @@ group, and the other over correctly classified ones. Small groups are not left o
 READINGS = {**w.DENOMINATORS, MIXED: "exact all, other correct"}
 
 
-def on_shared_points(inputs: Inputs, audited: Audited, comparison: Comparison, denominator: str) -> Array:
+def on_shared_points(audited: Audited, comparison: Comparison, denominator: str) -> Array:
     """Compute sigma by two distances at the last epoch, (2, groups), on the points that both have."""
     names = comparison.one[0], comparison.other[0]
-    described = f"sigma of {audited.key} by {' and '.join(names)}, {denominator}"
-    return inputs.once(described, lambda: _on_shared_points(inputs, audited, names, denominator), audited.result)
+    return audited.once((*names, denominator), lambda: _on_shared_points(audited, names, denominator))
 
 
-def _on_shared_points(inputs: Inputs, audited: Audited, names: Sequence[str], denominator: str) -> Array:
-    points = study.at_points(inputs, audited)
+def _on_shared_points(audited: Audited, names: Sequence[str], denominator: str) -> Array:
+    points = audited.points
     rows, sides = shared(points, *names), []
     mixed = denominator == MIXED
     for name, counts in zip(names, (w.PAPER, w.CORRECT) if mixed else (denominator, denominator), strict=True):
@@ -193,12 +182,10 @@ def shared(points: Points, one: str, other: str) -> Array:
     return np.flatnonzero(points.tried[one] & points.tried[other] & (found | ~points.correct))
 
 
-def sample_note(
-    inputs: Inputs, found: Sequence[Audited], compared: Sequence[tuple[Comparison, Sequence[str]]]
-) -> tuple[str, ...]:
+def sample_note(found: Sequence[Audited], compared: Sequence[tuple[Comparison, Sequence[str]]]) -> tuple[str, ...]:
     """Return a note on the numbers of points per network on which two distances are compared, if there are any."""
     sizes = [
-        len(shared(study.at_points(inputs, audited), comparison.one[0], comparison.other[0]))
+        len(shared(audited.points, comparison.one[0], comparison.other[0]))
         for comparison, datasets in compared
         if comparison.of_distances
         for audited in having(found, comparison, datasets)
@@ -223,7 +210,7 @@ def table_1(inputs: Inputs) -> StampedTable:
     for dataset, printed in TABLE_1.items():
         cells: list[Cell] = []
         for attack in ATTACKS:
-            sides = [counted(inputs, found, smoothing_against(attack), [dataset], d) for d in w.DENOMINATORS]
+            sides = [counted(found, smoothing_against(attack), [dataset], d) for d in w.DENOMINATORS]
             cells += [sides[0].value, of(sides[0]), sides[1].value]
         body.append(Row((printed, *cells, NOT_RUN if dataset in missing else "")))
     compared = [(smoothing_against(attack), [*TABLE_1]) for attack in ATTACKS]
@@ -245,7 +232,7 @@ def table_1(inputs: Inputs) -> StampedTable:
             "Over torchvision's five networks and the network of the data set, at the last epoch.",
             "Correct: the same for correctly classified members, as in the authors' program.",
             ONCE,
-            *sample_note(inputs, found, compared),
+            *sample_note(found, compared),
             ACCURACY,
             DEPENDENT,
             *study.not_run(found),
@@ -265,7 +252,7 @@ def table_agreement(inputs: Inputs) -> StampedTable:
         if denominator != MIXED or comparison.block == study.LINEAR:
             whole = [name for name in w.PUBLISHED_IMAGES if name in here]
             sides = [whole, *([name] for name in w.IMAGES)]
-            shares = [counted(inputs, found, comparison, names, denominator) for names in sides]
+            shares = [counted(found, comparison, names, denominator) for names in sides]
             cells = [replace(share, text=of(share) or DASH) for share in shares]
             networks = "linear" if comparison.block == study.LINEAR else "five"
             if any(share.n for share in shares):
@@ -289,7 +276,7 @@ def table_agreement(inputs: Inputs) -> StampedTable:
             "A dash: not measured, or the checkpoint is no better than the largest class or less than half as accurate "
             "as the last one. Comparisons without any measurement have no row.",
             EXACT_ALL,
-            *sample_note(inputs, found, compared),
+            *sample_note(found, compared),
             ACCURACY,
             DEPENDENT,
             *study.not_run(found),
@@ -309,7 +296,7 @@ def table_sigma_differences(inputs: Inputs) -> StampedTable:
         for label, names in (*whole, *((w.dataset_label(name), [name]) for name in here)):
             cells: list[Cell] = []
             for denominator in READINGS:
-                gaps = differences(inputs, found, comparison, names, denominator)
+                gaps = differences(found, comparison, names, denominator)
                 gap = Estimate.mean(gaps)
                 cells += [gap.n, gap.value, gap.std**2, Estimate.mean(np.abs(gaps)).value]
             body.append(Row((w.DISTANCES[comparison.other[0]].label, label, *cells)))
@@ -330,7 +317,7 @@ def table_sigma_differences(inputs: Inputs) -> StampedTable:
             "The published formula of the exact distance ignores the box [0, 1], but attacks stay in it. This explains "
             "part of the differences.",
             EXACT_ALL,
-            *sample_note(inputs, found, compared),
+            *sample_note(found, compared),
             *study.not_run(found),
         ),
     )

@@ -9,7 +9,6 @@ from pipeline.report import reduction
 from pipeline.report.inputs import Inputs, points
 from pipeline.report.reduction import Reduction
 from pipeline.report.robustness_bias import study
-from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.stamp import Stamp
 
 
@@ -59,18 +58,11 @@ def as_networks(found: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return named
 
 
-def pretrained(inputs: Inputs, one: Audited) -> bool | None:
-    """Return whether a network started from ImageNet weights; None if its classifier is not available."""
-    classifier = inputs.classifiers.get(one.model)
-    return None if classifier is None else bool(classifier.facts["pretrained"][-1])
-
-
 def _from_scratch(inputs: Inputs) -> Iterator[Reduction]:
     """Yield the torchvision networks that did not start from the complete ImageNet weights, as in the paper."""
     for one in study.trained(study.audited(inputs, study.NETWORKS)):
-        classifier = inputs.classifiers.get(one.model)
-        if one.network in w.CONVOLUTIONAL and classifier is not None:
-            zeros = float(classifier.facts["pruned"][-1]) if "pruned" in classifier.facts else 0.0
-            weights = "from scratch" if not pretrained(inputs, one) else f"{zeros:.0%} pruned" if zeros else ""
+        if one.network in w.CONVOLUTIONAL and one.classifier is not None:
+            zeros = one.facts.get("pruned", 0.0)
+            weights = "from scratch" if not one.pretrained else f"{zeros:.0%} pruned" if zeros else ""
             if weights:
                 yield Reduction(study.NETWORKS, one.dataset, one.network, "method.weights", weights, "of ImageNet")

@@ -17,10 +17,10 @@ comparison or claim: :func:`run` excludes it and :func:`not_run` reports it. sig
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -29,12 +29,13 @@ from fairness_audits.audits.inference import wilson_interval
 from fairness_audits.audits.robustness_bias.measures import DENOMINATORS, Partition
 from fairness_audits.messages import listed
 from fairness_audits.results.formats import number
-from fairness_audits.values import Array
+from fairness_audits.values import Array, Classifier
 from pipeline.report import labels as w
 from pipeline.report.estimators import LEVEL
 from pipeline.report.inputs import Inputs
 from pipeline.values import AuditResult, DatasetSummary
 
+Made = TypeVar("Made")
 LINEAR, NETWORKS, REGULARIZER = "linear", "networks", "regularizer"
 TRAININGS, FOLDS, PENALTIES, PRETRAINED = "trainings", "folds", "penalties", "pretrained"
 """Blocks that repeat others: with other seeds, by fold of the data, without and with the penalty on robustness bias in
@@ -73,10 +74,29 @@ def comparisons(levels: Mapping[str, Sequence[str]]) -> int:
 
 
 @dataclass(frozen=True)
+class Points:
+    """The n audited points of one network at its last checkpoint.
+
+    ``correct`` (n,) marks correctly classified points and ``tried`` (n,) attacked points. ``distance`` (n,) is NaN if
+    none was found.
+    """
+
+    correct: Array
+    distance: Mapping[str, Array]
+    tried: Mapping[str, Array]
+    partitions: Mapping[str, Partition]
+
+    def parted(self, name: str, rows: Array) -> Partition:
+        """Return a partition of some of the points."""
+        return replace(self.partitions[name], codes=self.partitions[name].codes[rows])
+
+
+@dataclass(frozen=True)
 class Audited:
     """An audited network on one data set, with its block, its configuration and the result of the audit.
 
     ``key``, ``data`` and ``model`` are the keys of the audit, the data set and the classifier in :class:`Inputs`.
+    ``levels`` are the groups of each partition of the data set, and ``classifier`` is the network, if it is available.
     ``accuracy`` is the accuracy of the last checkpoint on all test images, and ``images`` their number. ``largest`` is
     the share of the largest class and ``linear`` the accuracy of the logistic regression on the same data. Unknown
     values are NaN. ``curve`` is the accuracy after each saved epoch. ``tolerance`` is the tolerance of
@@ -97,6 +117,18 @@ class Audited:
     linear: float = math.nan
     curve: Mapping[int, float] = field(default_factory=dict)
     tolerance: float = 0.0
+    levels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    classifier: Classifier | None = None
+
+    @property
+    def facts(self) -> dict[str, float]:
+        """Return the facts of the network after its last epoch, none if it is not available."""
+        return {name: float(of[-1]) for name, of in self.classifier.facts.items()} if self.classifier else {}
+
+    @property
+    def pretrained(self) -> bool | None:
+        """Return whether the network started from ImageNet weights; None if it is not available."""
+        return bool(self.facts["pretrained"]) if self.classifier else None
 
     @cached_property
     def learned(self) -> bool:
@@ -215,8 +247,14 @@ class Audited:
         return found
 
     @cached_property
-    def _returned(self) -> dict[tuple[str, str, str, bool], pd.DataFrame]:
+    def _known(self) -> dict[Any, Any]:
         return {}
+
+    def once(self, key: tuple[Any, ...], make: Callable[[], Made]) -> Made:
+        """Memoize ``make()`` under ``key``."""
+        if key not in self._known:
+            self._known[key] = make()
+        return self._known[key]
 
     def table(
         self, attack: str, moment: str = w.LAST, denominator: str = w.PAPER, any_checkpoint: bool = False
@@ -227,9 +265,7 @@ class Audited:
         ``any_checkpoint``, and for smoothing at a checkpoint in :attr:`blind`. Do not change the table: it is kept.
         """
         key = (attack, moment, denominator, any_checkpoint)
-        if key not in self._returned:
-            self._returned[key] = self._table(*key)
-        return self._returned[key]
+        return self.once(key, lambda: self._table(*key))
 
     def _table(self, attack: str, moment: str, denominator: str, any_checkpoint: bool) -> pd.DataFrame:
         epoch = None if self.absent else self.epoch(moment)
@@ -256,23 +292,17 @@ class Audited:
         found = rows[keep & (rows["epoch"] == self.epochs[-1])] if not self.absent else rows.iloc[:0]
         return float(found["value"].iloc[0]) if len(found) else math.nan
 
-
-@dataclass(frozen=True)
-class Points:
-    """The n audited points of one network at its last checkpoint.
-
-    ``correct`` (n,) marks correctly classified points and ``tried`` (n,) attacked points. ``distance`` (n,) is NaN if
-    none was found.
-    """
-
-    correct: Array
-    distance: Mapping[str, Array]
-    tried: Mapping[str, Array]
-    partitions: Mapping[str, Partition]
-
-    def parted(self, name: str, rows: Array) -> Partition:
-        """Return a partition of some of the points."""
-        return replace(self.partitions[name], codes=self.partitions[name].codes[rows])
+    @cached_property
+    def points(self) -> Points:
+        """Return the points at the last checkpoint."""
+        arrays = self.result.arrays
+        distances = w.distances_in(name.removeprefix("distance_") for name in arrays if name.startswith("distance_"))
+        return Points(
+            correct=arrays["correct"][-1].astype(bool),
+            distance={name: arrays[f"distance_{name}"][-1].astype(float) for name in distances},
+            tried={name: arrays[f"tried_{name}"][-1].astype(bool) for name in distances},
+            partitions={name: Partition(name, tuple(names), arrays[name]) for name, names in self.levels.items()},
+        )
 
 
 def audited(inputs: Inputs, block: str = "", dataset: str = "", network: str = "") -> list[Audited]:
@@ -292,8 +322,12 @@ def _audited(inputs: Inputs) -> list[Audited]:
         names = (block_of(point["block"]), point["dataset"]["name"], str(method.get("model", method["name"])))
         keys = point["keys"]
         tolerance = float(point["audit"]["smoothing_tolerance"])
-        one = Audited(key, *names, keys.dataset, keys.classifier, method, result, tolerance=tolerance)
-        classifier, data = inputs.classifiers.get(one.model), inputs.datasets.get(one.data)
+        classifier, data = inputs.classifiers.get(keys.classifier), inputs.datasets.get(keys.dataset)
+        levels = data.levels if data else {}
+        one = Audited(
+            key, *names, keys.dataset, keys.classifier, method, result, tolerance=tolerance, levels=levels,
+            classifier=classifier,
+        )  # fmt: skip
         if classifier is not None and data is not None and not one.absent:
             classes = np.bincount(result.arrays[data.label_name])
             accuracy = classifier.facts["test_accuracy"].tolist()
@@ -359,26 +393,14 @@ def together(datasets: Iterable[str]) -> str:
     return "all of the paper" if set(w.PUBLISHED_IMAGES) <= set(datasets) else "of the paper, available here"
 
 
-def at_points(inputs: Inputs, one: Audited) -> Points:
-    """Return the points of a network at its last checkpoint."""
-    arrays, levels = one.result.arrays, inputs.datasets[one.data].levels
-    distances = w.distances_in(name.removeprefix("distance_") for name in arrays if name.startswith("distance_"))
-    return Points(
-        correct=arrays["correct"][-1].astype(bool),
-        distance={name: arrays[f"distance_{name}"][-1].astype(float) for name in distances},
-        tried={name: arrays[f"tried_{name}"][-1].astype(bool) for name in distances},
-        partitions={name: Partition(name, tuple(names), arrays[name]) for name, names in levels.items()},
-    )
-
-
-def incomplete(inputs: Inputs, found: Iterable[Audited], attacks: Sequence[str]) -> tuple[str, ...]:
+def incomplete(found: Iterable[Audited], attacks: Sequence[str]) -> tuple[str, ...]:
     """Return notes on the correctly classified points, at the last epoch, that an attack failed on and on those whose
     radius is cut off because it is nearly the largest that can be certified.
     """
     failed: list[str] = []
     shares: list[float] = []
     for one in run(found):
-        points = at_points(inputs, one)
+        points = one.points
         for attack in w.distances_in(set(attacks) & set(points.distance)):
             asked = points.tried[attack] & points.correct
             none = int((asked & ~np.isfinite(points.distance[attack])).sum())

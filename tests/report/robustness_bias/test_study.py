@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -130,16 +130,16 @@ def test_points_without_a_distance_and_radii_that_are_cut_off_are_counted(inputs
         arrays |= {f"distance_{name}": values[None], f"tried_{name}": np.ones((1, 80), bool)}
     rows = one.result.rows[one.result.rows["epoch"].isin(last)]
     made = replace(one, result=replace(one.result, rows=rows, arrays=arrays))
-    failed, cut = study.incomplete(inputs, [made], w.ESTIMATES)
+    failed, cut = study.incomplete([made], w.ESTIMATES)
     assert "Carlini-Wagner under UTK Classifier, 7 of 80" in failed
     assert "0 % to 50 % of the points" in cut
-    assert study.incomplete(inputs, [made], [w.DEEPFOOL, w.FMN]) == ()
+    assert study.incomplete([made], [w.DEEPFOOL, w.FMN]) == ()
 
 
 def test_rows_and_arrays_say_the_same(inputs: Inputs) -> None:
     """sigma of the rows is that of the kept distances of the attacked points, to both denominators."""
     (one,) = study.audited(inputs, study.NETWORKS, w.UTKFACE, "utk_classifier")
-    points = study.at_points(inputs, one)
+    points = one.points
     for attack in (w.CARLINI_WAGNER, w.SMOOTHING):
         tried = points.tried[attack]
         budget = one.overall(attack, "budget")
@@ -268,7 +268,7 @@ def test_networks_in_the_notebooks_have_sigma_by_smoothing_and_every_network_its
     }  # fmt: skip
     assert found.groupby(["dataset", "method"])["value"].apply(list).tolist() == [[1.5, 0.5]] * 3
     one = replace(made[w.SUPER, "vgg19"], accuracy=0.6, images=100, curve={1: 0.2, 50: 0.6})
-    accuracies = {row["statistic"]: row["value"] for row in facts._by_network(None, [one])}  # type: ignore[arg-type]
+    accuracies = {row["statistic"]: row["value"] for row in facts._by_network([one])}
     assert accuracies == {"accuracy": 0.6, "accuracy_first": 0.2}
 
 
@@ -306,7 +306,7 @@ def test_a_partition_into_two_is_one_comparison(inputs: Inputs) -> None:
     groups = [("age", "a"), ("age", "b"), ("age", "c"), ("gender", "m"), ("gender", "f")]
     assert sign_agreement.once(groups).tolist() == [True, True, True, False, True]
     first, *_ = sign_agreement.COMPARISONS
-    sides = sign_agreement.pairs(inputs, study.audited(inputs), first, w.PUBLISHED_IMAGES)
+    sides = sign_agreement.pairs(study.audited(inputs), first, w.PUBLISHED_IMAGES)
     assert sides.shape == (2, 10 + 100 + 20 + 11), "UTKFace has 5 ages, 5 races, and one comparison by gender"
 
 
@@ -317,9 +317,9 @@ def linear(inputs: Inputs) -> Audited:
     return one
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None)
 @given(st.lists(st.floats(-2, 2).filter(lambda x: abs(x) > 0.01), min_size=3, max_size=12))
-def test_agreement_is_counted_sign_by_sign(inputs: Inputs, sigma: list[float]) -> None:
+def test_agreement_is_counted_sign_by_sign(sigma: list[float]) -> None:
     values = np.array(sigma)
     then = Comparison(study.NETWORKS, (w.DEEPFOOL, w.FIRST), (w.DEEPFOOL, w.LAST))
 
@@ -327,7 +327,7 @@ def test_agreement_is_counted_sign_by_sign(inputs: Inputs, sigma: list[float]) -
         rows = [audit((1,), first).result.rows, audit((50,), values).result.rows]
         one = audit((1, 50))
         both = replace(one, result=replace(one.result, rows=pd.concat(rows)))
-        return sign_agreement.counted(inputs, [both], then, [dataset])
+        return sign_agreement.counted([both], then, [dataset])
 
     assert agreeing(values).value == 1
     assert agreeing(-values).value == 0
@@ -346,18 +346,16 @@ def with_arrays(one: Audited, **arrays: Any) -> Audited:
 
 
 @pytest.mark.parametrize("denominator", w.DENOMINATORS)
-def test_two_distances_that_are_one_agree_whatever_their_samples(
-    inputs: Inputs, linear: Audited, denominator: str
-) -> None:
+def test_two_distances_that_are_one_agree_whatever_their_samples(linear: Audited, denominator: str) -> None:
     """Asked of some of the points, failing on some: on those that both have, equal distances have equal sigma."""
     exact = linear.result.arrays["distance_exact"]
     some = np.broadcast_to(np.arange(exact.shape[1]) % 5 > 0, exact.shape)
     failed = np.broadcast_to(np.arange(exact.shape[1]) % 10 == 0, exact.shape)
     same = with_arrays(linear, distance_deepfool=np.where(some & ~failed, exact, np.nan), tried_deepfool=some)
-    one, other = sign_agreement.pairs(inputs, [same], between(w.EXACT, w.DEEPFOOL), [w.DIGITS], denominator)
+    one, other = sign_agreement.pairs([same], between(w.EXACT, w.DEEPFOOL), [w.DIGITS], denominator)
     assert np.isfinite(one).any()
     np.testing.assert_allclose(one, other)
-    points = study.at_points(inputs, same)
+    points = same.points
     rows = sign_agreement.shared(points, w.EXACT, w.DEEPFOOL)
     assert set(rows) == set(np.flatnonzero(some[-1] & (~failed[-1] | ~points.correct)))
     # On all of its own points the exact distance has another sigma.
@@ -365,13 +363,13 @@ def test_two_distances_that_are_one_agree_whatever_their_samples(
 
 
 def test_the_mixed_reading_takes_each_distance_at_its_own_denominator_and_leaves_out_no_small_group(
-    inputs: Inputs, linear: Audited, monkeypatch: pytest.MonkeyPatch
+    linear: Audited, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Equal distances then differ in sigma, because the groups differ in accuracy."""
     same = with_arrays(linear, distance_deepfool=linear.result.arrays["distance_exact"])
 
     def sides(of: Audited, denominator: str) -> np.ndarray:
-        return sign_agreement.pairs(inputs, [of], between(w.EXACT, w.DEEPFOOL), [w.DIGITS], denominator)
+        return sign_agreement.pairs([of], between(w.EXACT, w.DEEPFOOL), [w.DIGITS], denominator)
 
     exact, other = sides(same, sign_agreement.MIXED)
     np.testing.assert_allclose(exact, sides(same, w.PAPER)[0])
@@ -384,24 +382,22 @@ def test_the_mixed_reading_takes_each_distance_at_its_own_denominator_and_leaves
 
 
 @pytest.mark.parametrize("denominator", w.DENOMINATORS)
-def test_on_one_sample_without_failures_sigma_is_that_of_the_rows(
-    inputs: Inputs, linear: Audited, denominator: str
-) -> None:
-    points = study.at_points(inputs, linear)
+def test_on_one_sample_without_failures_sigma_is_that_of_the_rows(linear: Audited, denominator: str) -> None:
+    points = linear.points
     assert points.tried[w.EXACT].all()
     arrays = {f"{kind}_deepfool": linear.result.arrays[f"{kind}_exact"] for kind in ("distance", "tried")}
     copy = with_arrays(linear, **arrays)
-    one, _ = sign_agreement.pairs(inputs, [copy], between(w.EXACT, w.DEEPFOOL), [w.DIGITS], denominator)
+    one, _ = sign_agreement.pairs([copy], between(w.EXACT, w.DEEPFOOL), [w.DIGITS], denominator)
     np.testing.assert_allclose(one, linear.sigmas(w.EXACT, denominator=denominator).to_numpy(float))
 
 
-def test_the_note_says_of_how_many_points_two_distances_are_compared(inputs: Inputs, linear: Audited) -> None:
-    points = study.at_points(inputs, linear)
+def test_the_note_says_of_how_many_points_two_distances_are_compared(linear: Audited) -> None:
+    points = linear.points
     n = len(sign_agreement.shared(points, w.EXACT, w.CARLINI_WAGNER))
     both = [(between(w.EXACT, w.CARLINI_WAGNER), [w.DIGITS])]
-    (note,) = sign_agreement.sample_note(inputs, [linear], both)
+    (note,) = sign_agreement.sample_note([linear], both)
     assert f"neither failed ({n} per network)." in note
-    assert sign_agreement.sample_note(inputs, [linear], [(between(w.EXACT, w.CARLINI_WAGNER), [w.UTKFACE])]) == ()
+    assert sign_agreement.sample_note([linear], [(between(w.EXACT, w.CARLINI_WAGNER), [w.UTKFACE])]) == ()
 
 
 def test_closer_is_counted_among_correctly_classified_points(inputs: Inputs) -> None:
@@ -499,14 +495,12 @@ def test_a_long_reason_fits_into_its_figure(inputs: Inputs) -> None:
     assert figure.bbox.x0 < place.x0 < place.x1 < figure.bbox.x1
 
 
-def test_signs_are_kept_from_the_first_and_from_the_middle_epoch(
-    inputs: Inputs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_signs_are_kept_from_the_first_and_from_the_middle_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the first epoch both signs are wrong, after the middle one neither is."""
-    monkeypatch.setattr(stamps, "pretrained", lambda inputs, one: False)
+    monkeypatch.setattr(Audited, "pretrained", False)
     one = audit((1, 25, 50), sigma=(0.5, -0.5, 0.2), dataset=w.CIFAR10)
     rows = one.result.rows.assign(value=lambda rows: rows["value"].where(rows["epoch"] > 1, -rows["value"]))
-    (first, middle) = facts._kept(inputs, [replace(one, result=replace(one.result, rows=rows))])
+    (first, middle) = facts._kept([replace(one, result=replace(one.result, rows=rows))])
     assert (first["statistic"], first["value"]) == ("kept_sign_random", 0.0)
     assert (middle["statistic"], middle["value"], middle["groups"]) == ("kept_sign_random_middle", 1.0, 3)
 
@@ -605,7 +599,7 @@ def test_a_network_from_imagenet_weights_is_held_against_its_twin_from_random_we
     ]
     monkeypatch.setattr(study, "audited", lambda inputs, block: {study.PRETRAINED: found}[block])
     monkeypatch.setattr(stamps, "reductions", lambda inputs: ())
-    monkeypatch.setattr(stamps, "pretrained", lambda inputs, one: one.model.endswith("True"))
+    monkeypatch.setattr(Audited, "pretrained", property(lambda one: one.model.endswith("True")))
     (pair,) = initial_weights.twins(inputs)
     assert pair == (found[0], found[2])
     # |sigma| of correct points: 1.5, .6 and 1.3 minus 1.1, .1 and 1.0.
