@@ -292,7 +292,8 @@ def grouped_by(text: str, table: Table) -> Attribute:
     """
     column = attribute(text, table.columns)
     if has_column(table, column.column):
-        return column
+        own = table.derived.get(column.column)
+        return replace(column, title=own.title if own else "")
     made = grouping_of(text, table.columns)
     if made is None:
         check_columns(table, [column.column], "group", table.name)
@@ -311,4 +312,4 @@ def grouped_by(text: str, table: Table) -> Attribute:
                 row=places[0].row,
                 remedy="Cut a column of numbers",
             )
-    return Attribute(made.name)
+    return Attribute(made.name, title=made.title)
