@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import fisher_exact
 from sklearn.metrics import roc_auc_score
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
@@ -23,6 +24,7 @@ from tests.audits.permutation.builders import near
 from tests.cli.places import json_of
 from tests.errors import invalid
 
+ALONE = "each interval for its comparison alone"
 N = 900
 
 
@@ -611,10 +613,29 @@ def test_each_class_of_several_is_compared_with_the_rest() -> None:
         alone = fa.permutation_test(label, prediction=decision, positive=name, group=PEOPLE["sex"], metric="tpr")
         for key in ("estimate_a", "estimate_b", "p_value", "ci_low"):
             assert frame.loc[name, key] == alone.to_frame()[key][0]
+        # The interval in a family is that of the comparison alone, and only the family says so.
+        assert ALONE not in alone.verdict.sentence
+    assert ALONE in found.verdict.sentence
     right = pd.Series(label == decision).groupby(PEOPLE["sex"]).mean()
     assert tuple(frame.loc["all", ["estimate_a", "estimate_b"]]) == pytest.approx((right["f"], right["m"]))
     least = frame["p_value"].min()
     assert frame["adjusted_p_value"].min() == pytest.approx(min(1.0, 4 * least))
+
+
+def test_an_interval_without_0_beside_a_difference_that_is_not_shown_is_explained() -> None:
+    """Ten comparisons: a p-value of 0.02 alone is 0.2 together."""
+    group, place = np.repeat(["f", "m"], 400), np.arange(400)
+    first = np.r_[place < 200, place < 233]
+    metrics = ["selection_rate", "tpr", "fpr", "precision", "npv", "accuracy", "f1"]
+    call: dict[str, Any] = {"prediction": first.astype(int), "group": group, "draws": 1999}
+    found = fa.permutation_test(np.tile([0, 1], 400), metric=metrics, **call)
+    one = found.to_frame().set_index("metric").loc["selection_rate"]
+    table = [[200, 200], [233, 167]]
+    assert one["p_value"] == pytest.approx(fisher_exact(table)[1])
+    assert one["ci_high"] < 0
+    assert not one["rejected"]
+    assert ALONE in found.verdict.sentence
+    assert "several_tests" in {caveat.condition for caveat in found.caveats}
 
 
 def test_two_decisions_about_several_classes_are_no_classes() -> None:
