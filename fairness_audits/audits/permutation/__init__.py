@@ -131,8 +131,8 @@ def permutation_test(
     attribute : array-like (n,) or data frame (n, k), optional
         Numeric attributes for the metric ``correlation``, the correlation of the score with an attribute.
     metric : str, function, or list of them
-        auc, tpr, selection_rate, f1, equalized_odds, calibration, ... (docs/guide/metrics.md lists all), or your own
-        function (y, score, weight).
+        auc, tpr, selection_rate, f1, equalized_odds, calibration, exposure, ... (docs/guide/metrics.md lists all), or
+        your own function (y, score, weight).
     score_bins : int, optional
         Number of bins of the score for the metric ``calibration``: the rates of positive labels are compared within
         bins that hold equally many of all rows (default: the cube root of the number of rows, so that scores within a

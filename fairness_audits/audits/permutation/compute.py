@@ -196,15 +196,16 @@ def gather(table: Table, asked: Asked) -> tuple[tuple[Finding, ...], list[dict[s
 def titled(metric: Metric, of_class: str, asked: Asked) -> str:
     """Return the metric's name for readers, with the class, or the top of the ranking, that it is about."""
     if ranked(metric, asked):
-        what = "share in" if metric.name == "selection_rate" else f"{metric.title} of"
+        what = {"selection_rate": "share in", "exposure": "exposure in"}.get(metric.name, f"{metric.title} of")
         top = asked.given.top
         return f"{what} the top {f'{top:,}' if top >= 1 else f'{100 * top:g} %'}"
     return f"{metric.title} of class {of_class}" if of_class else metric.title
 
 
 def ranked(metric: Metric, asked: Asked) -> bool:
-    """Return whether a metric's decisions are the top of a ranking."""
-    return asked.given.top is not None and of_decisions(metric) and metric.name not in OF_LABELS
+    """Return whether a metric is about the top of a ranking."""
+    of_top = of_decisions(metric) or metric is known_metrics.EXPOSURE
+    return asked.given.top is not None and of_top and metric.name not in OF_LABELS
 
 
 class References:
@@ -310,7 +311,7 @@ def _group_jobs(
         if test.matched:
             rests_on = tuple(Support(test.matched.pairs, events) for events in test.matched.events)
         title = titled(metric, of_class, asked)
-        if ranked(metric, asked):
+        if ranked(metric, asked) or metric is known_metrics.EXPOSURE:
             test = replace(test, guarantee=GUARANTEES["top"])
         return Finding(grouping, title, test, basis, few, of, varied, adjusted, rests_on=rests_on, of_class=of_class)
 

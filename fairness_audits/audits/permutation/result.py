@@ -15,7 +15,7 @@ from fairness_audits.audits.permutation import within
 from fairness_audits.audits.permutation.asked import CORRELATION, Asked, asked_by
 from fairness_audits.audits.permutation.compute import WIDTH, Finding, gather, hypotheses
 from fairness_audits.audits.permutation.equivalence import CONCLUSIONS
-from fairness_audits.audits.permutation.metrics import CALIBRATION, RATES, better
+from fairness_audits.audits.permutation.metrics import CALIBRATION, EXPOSURE, RATES, better
 from fairness_audits.audits.permutation.units import LEAST_UNITS
 from fairness_audits.inputs.table import sha256
 from fairness_audits.results.formats import decimal, factor, level, p_text, plain, signed, span
@@ -125,6 +125,7 @@ def _said(ordered: Sequence[Entry], findings: Sequence[Finding], asked: Asked) -
         **{"small": sum(map(_few, findings)), "least": LEAST_UNITS},
         "varied": any(one.varied for one in findings),
         "calibrated": asked.calibrated,
+        "exposed": EXPOSURE in asked.metrics,
         "uneven": any(one["within"] and _uneven(one["within"], asked) for one in known),
         "wide": 0 if asked.bounds else sum(one.wide(asked.given.width) for one in findings),
         "width": asked.given.width or WIDTH,
