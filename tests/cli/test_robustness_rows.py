@@ -65,7 +65,7 @@ def test_under_a_linear_pipeline_distances_are_margins_over_the_slope_in_standar
     entry = result.facts["results"][0]
     assert (result.outcome, entry["attack"], entry["bound"], entry["failed"]) == ("rejected", "exact", "exact", 0)
     assert result.verdict.facts["closer"] == [{"partition": "sex", "level": "f"}]
-    assert "Rows of sex = f are closer" in result.verdict.sentence
+    assert "Correctly classified rows of sex = f, of all classes together, are closer" in result.verdict.sentence
     assert "image" not in f"{result.summary()} {result.brief}".lower()
 
 
@@ -151,7 +151,7 @@ def test_the_command_and_tables_of_any_make_give_the_same() -> None:
     assert (status, err) == (0, ""), out
     given = lengths(exactly(TREE))
     np.testing.assert_allclose(pd.read_csv("out/distances.csv")["distance_exact"], given)
-    assert "Rows of sex = f" in Path("out/robustness.html").read_text()
+    assert "Correctly classified rows of sex = f" in Path("out/robustness.html").read_text()
     assert "mean" not in Path("out/audit.yaml").read_text()
     polar = exactly(TREE, pl.from_pandas(X[NUMBERS]), Y.to_numpy(), groups=X["sex"].to_numpy())
     np.testing.assert_allclose(lengths(polar), given)
@@ -305,7 +305,9 @@ def test_a_group_whose_others_all_have_distance_0_is_in_the_verdict() -> None:
     shown = shown_groups(found, 0.05)["shown"]
     assert [(one["name"], one["closer"]) for one in shown] == [("job = a", False)]
     expected = "their distances are 0.4 on average, those of all other rows 0 (adjusted p = 0.0005, n = 80)."
-    assert sentence(found, unit="row") == f"Rows of job = a are farther from the decision boundary: {expected}"
+    told = "rows of job = a, of all classes together, are farther from the decision boundary"
+    assert sentence(found, unit="row") == f"Correctly classified {told}: {expected}"
+    assert sentence(found, unit="row", labelled=False).startswith("Rows of job = a, of all classes together")
 
 
 def test_what_is_no_table_to_audit_is_refused() -> None:
