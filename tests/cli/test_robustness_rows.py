@@ -20,6 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import fairness_audits as fa
+from fairness_audits.audits.robustness_bias import table_audit
 from fairness_audits.audits.robustness_bias.result import shown_groups
 from tests.cli.places import ended
 from tests.cli.test_robustness import sentence
@@ -317,3 +318,24 @@ def test_what_is_no_table_to_audit_is_refused() -> None:
         audited(LINEAR, mean=0.5)
     with invalid(source="X", column="age", row=3):
         audited(LINEAR, X[NUMBERS].assign(age=X["age"].where(X.index != 3)))
+
+
+@pytest.mark.parametrize("limit", [0.0, np.inf])
+def test_a_long_search_says_how_long_and_how_to_shorten_it(
+    limit: float, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(table_audit, "LONG", limit)
+    rows = X[["age", "income"]][:40]
+    model = make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(rows, rows["age"] > 40)
+    fa.robustness_bias(model, rows, groups=X["sex"][:40], permutations=19)
+    said = [one.getMessage() for one in caplog.records if one.name == table_audit.__name__]
+    assert len(said) == (limit == 0)
+    for one in said:
+        assert "each of 40 rows" in one
+        assert "points=20" in one
+        assert "attack='exact'" in one
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(40.2, "40 s"), (150, "2 min"), (9000, "2.5 h")])
+def test_a_time_has_the_unit_of_a_reader(seconds: float, said: str) -> None:
+    assert table_audit.duration(seconds) == said
