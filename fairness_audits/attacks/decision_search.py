@@ -16,6 +16,7 @@ Source: Chen, Jordan and Wainwright 2020, "HopSkipJumpAttack: a query-efficient 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import perf_counter
 
 import numpy as np
 
@@ -81,6 +82,7 @@ def nearest_decisions(
     reference: Array,
     changes: Changes,
     rng: np.random.Generator,
+    forecast: Callable[[float, int], None] = lambda seconds, evaluations: None,
 ) -> Bounds:
     """Search for the shortest change of each row to another decision.
 
@@ -98,16 +100,33 @@ def nearest_decisions(
         What may change, and how long it is.
     rng : numpy.random.Generator
         Draws the random points.
+    forecast : callable
+        Called after the first start, with the largest time in seconds and number of evaluations that the search needs
+        at the speed of this start.
     """
-    search = _Search(decide, z, own, changes)
-    for start in track("starting the search", list(starts.swapaxes(0, 1))):
+    search, begun = _Search(decide, z, own, changes), perf_counter()
+    for number, start in enumerate(track("starting the search", list(starts.swapaxes(0, 1)))):
         search.come_from(start)
+        if number == 0 and search.evaluations:
+            speed = (perf_counter() - begun) / search.evaluations
+            evaluations = starts.shape[1] * search.evaluations + len(z) * most_after_starts(changes)
+            forecast(speed * evaluations, evaluations)
     search.alone(reference)
     for _ in track("searching along the boundary", range(PHASES)):
         search.walk(rng)
         search.pull_coordinates(search.best, search.everyone)
         search.switch()
     return Bounds(search.length, search.best, search.evaluations)
+
+
+def most_after_starts(changes: Changes) -> int:
+    """Return the largest number of evaluations for a row after its starts, if few single columns turn its decision."""
+    numbers, switches = len(changes.numbers), len(changes.switches)
+    levels, bisection = sum(len(one.levels) for one in changes.switches), HALVINGS + (1 + switches if switches else 0)
+    alone = min(GRID * numbers, GRID_VALUES) + levels
+    step = DRAWS + (1 + bool(switches)) * (1 + bisection) + STEP_HALVINGS + bisection
+    coordinates = (1 + COORDINATE_HALVINGS) * numbers
+    return alone + PHASES * (ROUNDS * step + coordinates + levels * (1 + bisection))
 
 
 class _Search:

@@ -87,6 +87,12 @@ def unseen(n: Array | float, level: float) -> Any:
     return 1 - level ** (1 / n)
 
 
+def least_size(low: Any, high: Any) -> Any:
+    """Return the smallest size of a difference in an interval, its distance from 0; an end that is None is infinite."""
+    below, above = -math.inf if low is None else low, math.inf if high is None else high
+    return np.maximum(np.maximum(below, -above), 0.0)
+
+
 class Ends(NamedTuple):
     """An estimate and its interval; NaN if they do not exist."""
 

@@ -150,15 +150,19 @@ def sha256(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Attribute:
-    """A sensitive attribute: a column with two levels, or one ``level`` of a column against all other levels."""
+    """A sensitive attribute: a column with two levels, or one ``level`` of a column against all other levels.
+
+    The ``title`` of a column that crosses others names it for readers.
+    """
 
     column: str
     level: str | None = None
+    title: str = ""
 
     @property
     def name(self) -> str:
-        """Return the name of the attribute in results: ``sex`` or ``race=White``."""
-        return self.column if self.level is None else f"{self.column}={self.level}"
+        """Return the name of the attribute in results: ``sex``, ``race=White`` or ``sex and race``."""
+        return self.title or (self.column if self.level is None else f"{self.column}={self.level}")
 
 
 def attribute(text: str, columns: Sequence[str]) -> Attribute:

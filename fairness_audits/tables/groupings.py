@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairness_audits.audits.permutation.outcomes import in_precision
 from fairness_audits.errors import InvalidInput
+from fairness_audits.messages import enumerated
 from fairness_audits.tables.levels import level_name
 from fairness_audits.tables.typed import number_of
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from fairness_audits.tables.expressions import Column
 
-CROSS, BETWEEN = "*", " & "
+CROSS, BETWEEN = "*", ", "
 RELATION = re.compile(r"\s*(>=|<=|>|<)\s*")
 RELATIONS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 OPPOSITE = {">=": "<", "<": ">=", "<=": ">", ">": "<="}
@@ -50,11 +51,11 @@ class Part:
         return nw.when(~(found.number.is_null() | found.number.is_nan())).then(side)
 
     def level(self, value: Any) -> str:
-        """Return the name of a value of the key; a name that contains ``&`` is quoted."""
+        """Return the name of a value of the key; a name that contains a comma is quoted."""
         if self.relation:
             return f"{self.column} {self.relation if value else OPPOSITE[self.relation]} {self.at}"
         name = level_name(value)
-        return '"' + name.replace('"', '""') + '"' if "&" in name else name
+        return '"' + name.replace('"', '""') + '"' if "," in name else name
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,11 @@ class Grouping:
     def columns(self) -> tuple[str, ...]:
         """Return the source columns."""
         return tuple(part.column for part in self.parts)
+
+    @property
+    def title(self) -> str:
+        """Return the name for readers: ``sex and race`` for a cross, ``age>=40`` for a cut."""
+        return enumerated(list(dict.fromkeys(self.columns))) if len(self.parts) > 1 else self.name
 
     def keys(self, column: Callable[[str], Column]) -> list[nw.Expr]:
         """Return the expressions whose values make up the levels; ``column`` looks up source columns by name."""

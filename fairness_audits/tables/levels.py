@@ -107,7 +107,7 @@ def group_names(
 
 def rest_of(level: str, levels: Iterable[str]) -> str:
     """Return a name for all other levels together that is not itself a level."""
-    return unlike(f"not {level}", set(levels), "all others")
+    return unlike("all others" if "," in level else f"not {level}", set(levels), "all others")
 
 
 def in_order(values: Iterable[Any]) -> list[str]:

@@ -173,3 +173,23 @@ def test_without_another_decision_nothing_is_found() -> None:
     only_switches = Changes(np.arange(0), SWITCHES.switches, NOTHING)
     z = rows(switches=True)
     assert np.isin(searched(lambda x: (x[:, 2] > 0.5).astype(int), z, only_switches).length, 1.0).all()
+
+
+@pytest.mark.parametrize("switches", [False, True])
+def test_the_forecast_of_a_search_is_above_its_evaluations_by_less_than_twice(switches: bool) -> None:
+    z, changes = rows(switches), SWITCHES if switches else NUMBERS
+    own, told, asked = linear(WEIGHT, z), list[int](), list[int]()
+
+    def decide(x: Array, _: Array) -> Array:
+        asked.append(len(x))
+        return linear(WEIGHT, x)
+
+    def forecast(seconds: float, evaluations: int) -> None:
+        assert seconds > 0
+        told.append(evaluations)
+
+    starts = nearest_rows(z, own, z, own, changes)
+    found = nearest_decisions(decide, z, own, starts, z, changes, np.random.default_rng(1), forecast)
+    assert found.evaluations == sum(asked)
+    assert len(told) == 1
+    assert found.evaluations <= told[0] < 2 * found.evaluations

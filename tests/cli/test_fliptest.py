@@ -608,3 +608,21 @@ def test_columns_that_the_model_does_not_take_are_not_mapped_in_python() -> None
     results = [fa.fliptest(model, given, rows["sex"], **call) for given in inputs]
     assert results[0].facts["results"] == results[1].facts["results"]
     assert results[1].facts["data"]["features"] == ["experience"]
+
+
+@pytest.mark.parametrize(("shift", "flips"), [(2.0, True), (0.0, False)])
+def test_what_to_tell_a_person_is_said_where_somebody_flips(shift: float, flips: bool) -> None:
+    """Counterparts lie a shift away, on the other side of the threshold; without a shift, they are where people are."""
+    group, place = np.repeat(["a", "b"], 40), np.tile(np.linspace(-1, 1, 40), 2)
+    x = pd.DataFrame({"skill": place + shift * (group == "b")})
+    found = fa.fliptest(
+        lambda rows: (np.asarray(rows)[:, 0] >= 0).astype(int),
+        x,
+        group,
+        source="a",
+        target="b",
+        map="exact",
+        null_draws=0,
+    )
+    assert (found.facts["results"][0]["flipsets"]["negative"]["size"] > 0) == flips
+    assert ("to_a_person" in {caveat.condition for caveat in found.caveats}) == flips

@@ -250,7 +250,7 @@ def test_a_correlation_is_pearsons() -> None:
         ),
         (
             "--metric correlation,auc --attribute age --group sex",
-            "in 2 of 2 tests (level 0.05, Holm). Correlation of",
+            "alone), the largest for certain first. Correlation of the score",
         ),
         ("--metric correlation --attribute age --predictions six.parquet", "This does not prove that there is none"),
     ],

@@ -291,3 +291,12 @@ def test_aucs_without_a_variance_have_the_interval_of_their_pairs() -> None:
     assert turned.outcome == "rejected"
     same = fa.compare(y, first=y + 0.0, second=y + rng.random(400) / 2, **call)
     assert all(low < 0 < high for low, high in (one["interval"] for one in same.facts["results"]))
+
+
+def test_a_family_of_changes_says_that_each_interval_is_for_its_comparison_alone() -> None:
+    group, place = np.repeat(["f", "m"], 100), np.arange(200)
+    call: dict[str, Any] = {"first": place % 2, "second": place // 2 % 2, "metric": "selection_rate", "draws": 199}
+    together, alone = fa.compare(group=group, **call), fa.compare(**call)
+    conditions = [{caveat.condition for caveat in one.caveats} for one in (together, alone)]
+    assert [len(together.facts["results"]), len(alone.facts["results"])] == [3, 1]
+    assert ["several_tests" in one for one in conditions] == [True, False]

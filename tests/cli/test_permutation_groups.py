@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import fisher_exact
 from sklearn.metrics import roc_auc_score
-from statsmodels.stats.proportion import proportion_confint
+from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 import fairness_audits as fa
 from fairness_audits.audits.permutation.core import permutation_test
@@ -23,6 +24,7 @@ from tests.audits.permutation.builders import near
 from tests.cli.places import json_of
 from tests.errors import invalid
 
+ALONE = "each interval for its comparison alone"
 N = 900
 
 
@@ -48,18 +50,22 @@ def results(group: str, *options: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("group", "made"),
+    ("group", "title", "made"),
     [
-        ("sex*race", PEOPLE["sex"] + " & " + PEOPLE["race"]),
-        ("age>=40", np.where(PEOPLE["age"] >= 40, "age >= 40", "age < 40")),
-        ("sex*age>62.5", PEOPLE["sex"] + np.where(PEOPLE["age"] > 62.5, " & age > 62.5", " & age <= 62.5")),
+        ("sex*race", "sex and race", PEOPLE["sex"] + ", " + PEOPLE["race"]),
+        ("age>=40", "age>=40", np.where(PEOPLE["age"] >= 40, "age >= 40", "age < 40")),
+        (
+            "sex*age>62.5",
+            "sex and age",
+            PEOPLE["sex"] + np.where(PEOPLE["age"] > 62.5, ", age > 62.5", ", age <= 62.5"),
+        ),
     ],
 )
-def test_a_made_group_is_the_column_that_one_would_make(group: str, made: pd.Series) -> None:
+def test_a_made_group_is_the_column_that_one_would_make(group: str, title: str, made: pd.Series) -> None:
     PEOPLE.assign(own=made).to_csv("own.csv", index=False)
     theirs = results("own", "--predictions", "own.csv")
     ours = results(group)
-    assert [{**one, "grouping": group} for one in theirs] == ours
+    assert [{**one, "grouping": title} for one in theirs] == ours
 
 
 def crossed(table: Any) -> set[str]:
@@ -72,14 +78,14 @@ def crossed(table: Any) -> set[str]:
 
 def test_the_names_of_a_cross_are_those_of_its_columns_and_no_two_combinations_share_one() -> None:
     texts = ["1", "1.0", "01", "0.0", "-0.0", "2.50"]
-    levels = {"1 & x", "01 & x", "0 & x", "2.50 & x"}
+    levels = {"1, x", "01, x", "0, x", "2.50, x"}
     pd.DataFrame({"a": texts, "b": "x"}).to_csv("texts.csv", index=False)
     assert crossed("texts.csv") == levels
     frame = pd.DataFrame({"a": [1.0, 0.0, -0.0, 2.5], "b": [True, True, True, False]})
     frame.to_parquet("typed.parquet")
-    assert crossed(frame) == crossed("typed.parquet") == {"1 & True", "0 & True", "2.5 & False"}
-    alike = pd.DataFrame({"a": ["a & b", "a", "a &", "a"], "b": ["c", "b & c", "b", "& b"]})
-    assert crossed(alike) == {'"a & b" & c', 'a & "b & c"', '"a &" & b', 'a & "& b"'}
+    assert crossed(frame) == crossed("typed.parquet") == {"1, True", "0, True", "2.5, False"}
+    alike = pd.DataFrame({"a": ["a, b", "a", "a,", "a"], "b": ["c", "b, c", "b", ", b"]})
+    assert crossed(alike) == {'"a, b", c', 'a, "b, c"', '"a,", b', 'a, ", b"'}
 
 
 @pytest.mark.parametrize("file", ["rows.csv", "rows.parquet"])
@@ -268,13 +274,18 @@ def test_a_reference_is_the_second_of_each_comparison() -> None:
 
 
 @pytest.mark.parametrize(
-    "group", ["m & White, non-Hispanic", 'm & "a & b"', 'm & so-called "other", or none', "m & two  spaces"]
+    "group", ['m, "White, non-Hispanic"', "m, a & b", 'm, "so-called ""other"", or none"', "m, two  spaces"]
 )
 def test_a_reference_is_named_as_the_page_prints_it(group: str) -> None:
-    race = group.removeprefix("m & ")
-    PEOPLE.assign(race=PEOPLE["race"].replace("a", race.strip('"'))).to_csv("rows.csv", index=False)
+    race = group.removeprefix("m, ")
+    race = race[1:-1].replace('""', '"') if race.startswith('"') else race
+    PEOPLE.assign(race=PEOPLE["race"].replace("a", race)).to_csv("rows.csv", index=False)
     quoted = '"' + group.replace('"', '""') + '"'
-    for reference in (group, " ".join(group.split()), quoted):
+    for reference in (group, " ".join(group.split())):
+        found = results("sex*race", "--reference", reference)
+        assert {one["groups"][1]["name"] for one in found} == {group}
+    # Beside the column sex, m alone is a group too.
+    for reference in (quoted, f"m & {race}"):
         found = results("sex*race,sex", "--reference", f"{reference},f")
         assert {one["groups"][1]["name"] for one in found} == {group, "f"}
 
@@ -525,13 +536,35 @@ def test_a_significant_crossed_group_leads_before_a_larger_difference_of_a_few_p
     table = found.to_frame()
     assert table["rejected"].tolist() == [True, True, False, False]
     assert abs(table["difference"][3]) > 0.4
-    assert table["name_a"][3] == "f & x"
-    assert table["difference"][:2].abs().is_monotonic_decreasing
+    assert table["name_a"][3] == "f, x"
     assert found.brief is not None
-    assert "f & x" not in found.brief.found
+    assert "f, x" not in found.brief.found
     first = table["name_a"][0]
     assert f"({first})" in found.brief.found.partition(";")[0]
     assert first in found.verdict.sentence.partition(";")[0]
+    # Among the groups, the 3 people come last, although no rate is lower.
+    groups = found.to_frame("groups")
+    assert groups["name"].tolist() == ["m, y", "f, z", "m, z", "f, x"]
+    assert groups["few"].tolist() == [False, False, False, True]
+    assert "sex and race: fewer than 20 rows" in " ".join(found.summary().split())
+
+
+def test_differences_are_ordered_by_what_their_intervals_show() -> None:
+    """Of 12 in group a 1 is selected, of 500 in b 100, of the others 6 in 10: the interval of a is nearer to 0."""
+    group = np.repeat(["a", "b", "c", "d"], [12, 500, 700, 700])
+    selected = {"a": 1, "b": 100, "c": 420, "d": 420}
+    decision = np.concatenate([np.arange((group == name).sum()) < count for name, count in selected.items()])
+    found = fa.permutation_test(prediction=decision.astype(int), group=group, metric="selection_rate", reference=["d"])
+    table = found.to_frame()
+    ends = [
+        confint_proportions_2indep(own["events_a"], own["n_a"], own["events_b"], own["n_b"], method="newcomb")
+        for _, own in table.iterrows()
+    ]
+    assert table["name_a"].tolist() == ["b", "a", "c"]
+    assert table["difference"][1] < table["difference"][0] < 0
+    assert ends[0][1] < ends[1][1] < 0
+    assert table["ci_high"][:2].tolist() == pytest.approx([high for _, high in ends[:2]], abs=0.02)
+    assert found.verdict.sentence.index(" for b (") < found.verdict.sentence.index(" for a (")
 
 
 def test_the_worst_mean_error_is_the_one_farthest_from_zero() -> None:
@@ -580,10 +613,29 @@ def test_each_class_of_several_is_compared_with_the_rest() -> None:
         alone = fa.permutation_test(label, prediction=decision, positive=name, group=PEOPLE["sex"], metric="tpr")
         for key in ("estimate_a", "estimate_b", "p_value", "ci_low"):
             assert frame.loc[name, key] == alone.to_frame()[key][0]
+        # The interval in a family is that of the comparison alone, and only the family says so.
+        assert ALONE not in alone.verdict.sentence
+    assert ALONE in found.verdict.sentence
     right = pd.Series(label == decision).groupby(PEOPLE["sex"]).mean()
     assert tuple(frame.loc["all", ["estimate_a", "estimate_b"]]) == pytest.approx((right["f"], right["m"]))
     least = frame["p_value"].min()
     assert frame["adjusted_p_value"].min() == pytest.approx(min(1.0, 4 * least))
+
+
+def test_an_interval_without_0_beside_a_difference_that_is_not_shown_is_explained() -> None:
+    """Ten comparisons: a p-value of 0.02 alone is 0.2 together."""
+    group, place = np.repeat(["f", "m"], 400), np.arange(400)
+    first = np.r_[place < 200, place < 233]
+    metrics = ["selection_rate", "tpr", "fpr", "precision", "npv", "accuracy", "f1"]
+    call: dict[str, Any] = {"prediction": first.astype(int), "group": group, "draws": 1999}
+    found = fa.permutation_test(np.tile([0, 1], 400), metric=metrics, **call)
+    one = found.to_frame().set_index("metric").loc["selection_rate"]
+    table = [[200, 200], [233, 167]]
+    assert one["p_value"] == pytest.approx(fisher_exact(table)[1])
+    assert one["ci_high"] < 0
+    assert not one["rejected"]
+    assert ALONE in found.verdict.sentence
+    assert "several_tests" in {caveat.condition for caveat in found.caveats}
 
 
 def test_two_decisions_about_several_classes_are_no_classes() -> None:

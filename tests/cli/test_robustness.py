@@ -585,8 +585,8 @@ def test_a_group_that_is_farther_is_not_called_closer() -> None:
     said, shown = sentence(found), shown_groups(found, 0.05)["shown"]
     assert [(one["name"], one["closer"]) for one in shown] == [("g = a", False)]
     assert (
-        "Images of g = a are farther from the decision boundary: their distances are 1.4 on average, 40 % larger"
-        in said
+        "Correctly classified images of g = a, of all classes together, are farther from the decision boundary: "
+        "their distances are 1.4 on average, 40 % larger" in said
     )
     assert "misclassified images counted as distance 0, no difference is shown: sigma is +0.30" in said
     assert "their fair distances are" in sentence(found, fair=True)

@@ -20,6 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import fairness_audits as fa
+from fairness_audits.audits.robustness_bias import table_audit
 from fairness_audits.audits.robustness_bias.result import shown_groups
 from tests.cli.places import ended
 from tests.cli.test_robustness import sentence
@@ -65,7 +66,7 @@ def test_under_a_linear_pipeline_distances_are_margins_over_the_slope_in_standar
     entry = result.facts["results"][0]
     assert (result.outcome, entry["attack"], entry["bound"], entry["failed"]) == ("rejected", "exact", "exact", 0)
     assert result.verdict.facts["closer"] == [{"partition": "sex", "level": "f"}]
-    assert "Rows of sex = f are closer" in result.verdict.sentence
+    assert "Correctly classified rows of sex = f, of all classes together, are closer" in result.verdict.sentence
     assert "image" not in f"{result.summary()} {result.brief}".lower()
 
 
@@ -151,7 +152,7 @@ def test_the_command_and_tables_of_any_make_give_the_same() -> None:
     assert (status, err) == (0, ""), out
     given = lengths(exactly(TREE))
     np.testing.assert_allclose(pd.read_csv("out/distances.csv")["distance_exact"], given)
-    assert "Rows of sex = f" in Path("out/robustness.html").read_text()
+    assert "Correctly classified rows of sex = f" in Path("out/robustness.html").read_text()
     assert "mean" not in Path("out/audit.yaml").read_text()
     polar = exactly(TREE, pl.from_pandas(X[NUMBERS]), Y.to_numpy(), groups=X["sex"].to_numpy())
     np.testing.assert_allclose(lengths(polar), given)
@@ -305,7 +306,9 @@ def test_a_group_whose_others_all_have_distance_0_is_in_the_verdict() -> None:
     shown = shown_groups(found, 0.05)["shown"]
     assert [(one["name"], one["closer"]) for one in shown] == [("job = a", False)]
     expected = "their distances are 0.4 on average, those of all other rows 0 (adjusted p = 0.0005, n = 80)."
-    assert sentence(found, unit="row") == f"Rows of job = a are farther from the decision boundary: {expected}"
+    told = "rows of job = a, of all classes together, are farther from the decision boundary"
+    assert sentence(found, unit="row") == f"Correctly classified {told}: {expected}"
+    assert sentence(found, unit="row", labelled=False).startswith("Rows of job = a, of all classes together")
 
 
 def test_what_is_no_table_to_audit_is_refused() -> None:
@@ -315,3 +318,24 @@ def test_what_is_no_table_to_audit_is_refused() -> None:
         audited(LINEAR, mean=0.5)
     with invalid(source="X", column="age", row=3):
         audited(LINEAR, X[NUMBERS].assign(age=X["age"].where(X.index != 3)))
+
+
+@pytest.mark.parametrize("limit", [0.0, np.inf])
+def test_a_long_search_says_how_long_and_how_to_shorten_it(
+    limit: float, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(table_audit, "LONG", limit)
+    rows = X[["age", "income"]][:40]
+    model = make_pipeline(StandardScaler(), RandomForestClassifier(5, random_state=0)).fit(rows, rows["age"] > 40)
+    fa.robustness_bias(model, rows, groups=X["sex"][:40], permutations=19)
+    said = [one.getMessage() for one in caplog.records if one.name == table_audit.__name__]
+    assert len(said) == (limit == 0)
+    for one in said:
+        assert "each of 40 rows" in one
+        assert "points=20" in one
+        assert "attack='exact'" in one
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(40.2, "40 s"), (150, "2 min"), (9000, "2.5 h")])
+def test_a_time_has_the_unit_of_a_reader(seconds: float, said: str) -> None:
+    assert table_audit.duration(seconds) == said

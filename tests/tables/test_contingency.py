@@ -170,7 +170,7 @@ def test_true_and_false_are_one_group_each_however_they_are_written(tmp_path: Pa
             assert found.groups == ("False", "True")
             assert found.table.sum(axis=2).tolist() == [[2, 0], [0, 2]]
         crossed = contingency(table, label="y", group="g*h", prediction="d")
-    assert crossed.groups == ("False & a", "True & a", "True & b")
+    assert crossed.groups == ("False, a", "True, a", "True, b")
 
 
 def test_a_little_memory_is_enough_for_many_groups_of_rows(tmp_path: Path) -> None:
@@ -299,7 +299,7 @@ def test_a_cut_is_in_the_precision_of_the_column_and_levels_are_named_as_written
             assert named.sizes[0] == (expected == 0.7).sum()
             rows = predictions(table, label="y", group="share", prediction="d", against="0.7")
             assert (rows.groups, rows.sizes[0]) == (named.groups, named.sizes[0])
-            assert "0.7 & 1" in contingency(table, label="y", group="share*d", prediction="d").groups
+            assert "0.7, 1" in contingency(table, label="y", group="share*d", prediction="d").groups
 
 
 @pytest.mark.parametrize("kind", ["half", "single", "Float32", "float32[pyarrow]", "halffloat[pyarrow]"])

@@ -69,7 +69,7 @@ def test_a_column_of_any_simple_type_names_the_same_groups_everywhere(name: str,
             assert fetched.groups == names
             table.add(Grouping("x*group", (Part("x"), Part("group"))))
             crossed = contingency(table, label="label", group="x*group", prediction="prediction")
-        assert crossed.groups == tuple(f"{one} & {group}" for group, one in enumerate(names))
+        assert crossed.groups == tuple(f"{one}, {group}" for group, one in enumerate(names))
 
 
 @pytest.mark.parametrize("role", ROLES)

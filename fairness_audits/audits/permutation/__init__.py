@@ -115,7 +115,7 @@ def permutation_test(
     group : array-like (n,) or data frame (n, k)
         Groups to compare, in one or more columns.
     cross : bool, default False
-        Compare the intersections of the columns of ``group``, such as "female & black".
+        Compare the intersections of the columns of ``group``, such as "female, black".
     reference : list of str, default ()
         The reference group of each column. Every other group is compared with it (default: each group is compared with
         all others together; two groups with each other).
@@ -131,8 +131,8 @@ def permutation_test(
     attribute : array-like (n,) or data frame (n, k), optional
         Numeric attributes for the metric ``correlation``, the correlation of the score with an attribute.
     metric : str, function, or list of them
-        auc, tpr, selection_rate, f1, equalized_odds, calibration, ... (docs/guide/metrics.md lists all), or your own
-        function (y, score, weight).
+        auc, tpr, selection_rate, f1, equalized_odds, calibration, exposure, ... (docs/guide/metrics.md lists all), or
+        your own function (y, score, weight).
     score_bins : int, optional
         Number of bins of the score for the metric ``calibration``: the rates of positive labels are compared within
         bins that hold equally many of all rows (default: the cube root of the number of rows, so that scores within a
@@ -171,9 +171,10 @@ def permutation_test(
     Returns
     -------
     Result
-        ``to_frame()`` has a row for each test: significant ones first, the largest difference first.
-        ``to_frame("groups")`` has one for each group, the worst first. With ``within``, ``to_frame("strata")`` has one
-        for each stratum of each test. For ``calibration``, ``to_frame("curve")`` has one for each group and bin.
+        ``to_frame()`` has a row for each test: significant ones first, the interval farthest from 0 first.
+        ``to_frame("groups")`` has one for each group: the worst first, and those with few rows last. With ``within``,
+        ``to_frame("strata")`` has one for each stratum of each test. For ``calibration``, ``to_frame("curve")`` has one
+        for each group and bin.
 
     Examples
     --------

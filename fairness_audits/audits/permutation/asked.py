@@ -15,6 +15,7 @@ from fairness_audits.audits.permutation.metrics import (
     CALIBRATION,
     EQUALIZED_ODDS,
     EVERYTHING,
+    EXPOSURE,
     METRICS,
     NEGATIVE,
     POSITIVE,
@@ -37,7 +38,9 @@ from fairness_audits.seeds import generators
 CORRELATION = "correlation"
 SEVERAL = {EQUALIZED_ODDS: ("tpr", "fpr")}
 """Fairness notions that concern more than one metric."""
-KNOWN = (*METRICS, *SEVERAL, CALIBRATION.name, CORRELATION)
+OWN = {metric.name: metric for metric in (CALIBRATION, EXPOSURE)}
+"""Metrics that only an audit of one ranking or score has."""
+KNOWN = (*METRICS, *SEVERAL, *OWN, CORRELATION)
 ACCURACY, BASE_RATE = "accuracy", "base_rate"
 OF_LABELS = (BASE_RATE, CALIBRATION.name)
 """Rates that do not use decisions."""
@@ -114,7 +117,7 @@ def asked_by(given: Given) -> Asked:
             f"(path/to/file.py:name){suggestion(unknown[0], *SEVERAL, CORRELATION)}",
             option="metric",
         )
-    known = {**METRICS, CALIBRATION.name: CALIBRATION}
+    known = {**METRICS, **OWN}
     metrics = [known[name] if name in known else own_metric(name) for name in names if name != CORRELATION]
     _check_outputs(given, metrics)
     for metric in metrics:
@@ -170,6 +173,9 @@ def _check_metric(metric: Metric, given: Given) -> None:
     if given.regression and (isinstance(metric, Rate | Auc) or (isinstance(metric, Mean) and metric.binary) or rate):
         remedy = "With regression, use mean_score, mean_error, absolute_error, squared_error, or your own metric"
         raise InvalidInput(f"metric {name} needs two classes", option="metric", remedy=remedy)
+    if given.weight is not None and metric is EXPOSURE:
+        problem = "exposure counts the positions of a ranking, but with weights a row stands for several"
+        raise InvalidInput(problem, option="weight", remedy="Drop one of them")
     if given.weight is not None and own:
         raise InvalidInput(f"metric {name} cannot use weights", option="weight", remedy="Drop one of them")
     decided = any(value is not None for value in (given.prediction, given.threshold, given.top))

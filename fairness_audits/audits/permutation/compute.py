@@ -22,7 +22,7 @@ from fairness_audits.audits.permutation.outcomes import Counts, Predictions, Str
 from fairness_audits.audits.permutation.pairs import largest_t
 from fairness_audits.audits.permutation.reading import cut, grouped_by, read, varies
 from fairness_audits.audits.permutation.reasons import GUARANTEES
-from fairness_audits.audits.permutation.units import Support, fewest, support
+from fairness_audits.audits.permutation.units import LEAST_UNITS, Support, fewest, support, units_of
 from fairness_audits.errors import InvalidInput
 from fairness_audits.messages import listed
 from fairness_audits.progress import track
@@ -95,7 +95,8 @@ def _by_group(
 ) -> list[dict[str, Any]]:
     """Return a metric in each group, sorted with the worst first, by :func:`known_metrics.badness`.
 
-    Ratios are those to the ``reference``, the last group, or else to the group with the highest rate.
+    Groups with few units come last, because their values are extreme by chance. Ratios are those to the ``reference``,
+    the last group, or else to the group with the highest rate.
     """
     named = {
         "grouping": grouping,
@@ -108,12 +109,17 @@ def _by_group(
 
     ratio, curves = asked.given.ratio, curves_of(content, asked.given.alpha)
 
-    def rank(one: GroupMetric) -> float:
-        return -known_metrics.badness(metric.name, one.value) if math.isfinite(one.value) else math.inf
+    counted = units_of(content, metric)
+    sizes = [one.rests_on.n for one in found] if counted is None else counted.tolist()
+    few = {one.group: units < LEAST_UNITS for one, units in zip(found, sizes, strict=True)}
+
+    def rank(one: GroupMetric) -> tuple[bool, float]:
+        worst_first = -known_metrics.badness(metric.name, one.value) if math.isfinite(one.value) else math.inf
+        return few[one.group], worst_first
 
     return [
         plain({
-            **named, "name": one.group, "rows": one.rows, **one.rests_on._asdict(),
+            **named, "name": one.group, "rows": one.rows, **one.rests_on._asdict(), "few": few[one.group],
             "estimate": one.value, "interval": (one.low, one.high),
             **({"curve": curves[one.group]} if curves else {}),
             **({"ratio": one.value / base.value if base.value else math.nan, "reference": base.group} if ratio else {}),
@@ -190,15 +196,16 @@ def gather(table: Table, asked: Asked) -> tuple[tuple[Finding, ...], list[dict[s
 def titled(metric: Metric, of_class: str, asked: Asked) -> str:
     """Return the metric's name for readers, with the class, or the top of the ranking, that it is about."""
     if ranked(metric, asked):
-        what = "share in" if metric.name == "selection_rate" else f"{metric.title} of"
+        what = {"selection_rate": "share in", "exposure": "exposure in"}.get(metric.name, f"{metric.title} of")
         top = asked.given.top
         return f"{what} the top {f'{top:,}' if top >= 1 else f'{100 * top:g} %'}"
     return f"{metric.title} of class {of_class}" if of_class else metric.title
 
 
 def ranked(metric: Metric, asked: Asked) -> bool:
-    """Return whether a metric's decisions are the top of a ranking."""
-    return asked.given.top is not None and of_decisions(metric) and metric.name not in OF_LABELS
+    """Return whether a metric is about the top of a ranking."""
+    of_top = of_decisions(metric) or metric is known_metrics.EXPOSURE
+    return asked.given.top is not None and of_top and metric.name not in OF_LABELS
 
 
 class References:
@@ -248,8 +255,8 @@ class References:
 
 
 def _unquoted(group: str) -> str:
-    """Return a group's name without what a list of names loses: quotes, and spaces around commas."""
-    return re.sub(r"\s*,\s*", ",", " ".join(group.replace('"', "").split()))
+    """Return a group's name without what a list of names loses: quotes and spaces around commas; ``&`` is a comma."""
+    return re.sub(r"\s*[,&]\s*", ",", " ".join(group.replace('"', "").split()))
 
 
 def with_enough_draws(asked: Asked, jobs: Sequence[Job]) -> Asked:
@@ -304,7 +311,7 @@ def _group_jobs(
         if test.matched:
             rests_on = tuple(Support(test.matched.pairs, events) for events in test.matched.events)
         title = titled(metric, of_class, asked)
-        if ranked(metric, asked):
+        if ranked(metric, asked) or metric is known_metrics.EXPOSURE:
             test = replace(test, guarantee=GUARANTEES["top"])
         return Finding(grouping, title, test, basis, few, of, varied, adjusted, rests_on=rests_on, of_class=of_class)
 

@@ -17,7 +17,7 @@ from fairness_audits.audits.permutation.equivalence import Bounds, Equivalence
 from fairness_audits.audits.permutation.exact import Rates, exact_p
 from fairness_audits.audits.permutation.exact import statistic as exact_statistic
 from fairness_audits.audits.permutation.matched import McNemar, Pairs, SignFlips
-from fairness_audits.audits.permutation.metrics import Auc, Mean, Metric, Rate, UserMetric, metric_named
+from fairness_audits.audits.permutation.metrics import EXPOSURE, Auc, Mean, Metric, Rate, UserMetric, metric_named
 from fairness_audits.audits.permutation.monte_carlo import Alternative, Method, MonteCarlo, Settings, monte_carlo
 from fairness_audits.audits.permutation.outcomes import Counts, MatchedRows, Predictions, StratifiedCounts, near_zero
 from fairness_audits.audits.permutation.reasons import GUARANTEES, missing, stopping, without_variance
@@ -189,8 +189,9 @@ def tested(
 ) -> PermutationTest:
     """Test groups 0 and 1 of data with two groups, and whether the comparison of the metrics is within ``bounds``."""
     exact = isinstance(metric, Rate) and countable(data) and settings.method in ("auto", "exact")
-    if bounds is not None and bounds.comparison == "ratio" and not isinstance(metric, Rate):
-        raise InvalidInput(f"Metric {metric.name} has no test of a ratio", option="ratio", remedy="Use a rate")
+    if bounds is not None and bounds.comparison == "ratio" and not (isinstance(metric, Rate) or metric is EXPOSURE):
+        remedy = "Use a rate, or exposure"
+        raise InvalidInput(f"Metric {metric.name} has no test of a ratio", option="ratio", remedy=remedy)
     if bounds is not None and settings.resampling_risk is not None:
         raise InvalidInput(
             "resampling_risk controls the decision about equality, not about a margin",

@@ -126,11 +126,13 @@ METRICS: Mapping[str, Rate | Mean | Auc] = {
 }
 CALIBRATION = Rate("calibration", "rate of positive labels", POSITIVE, EVERYTHING)
 """The base rate, compared within bins of the score."""
-WITHOUT_LABEL = ("selection_rate", "mean_score")
+EXPOSURE = Mean("exposure", "exposure", lambda label, score: score)
+"""The mean exposure of a group's positions in a ranking, which take the place of the scores."""
+WITHOUT_LABEL = ("selection_rate", "mean_score", EXPOSURE.name)
 """Metrics that do not use the label."""
 HIGH_IS_WORSE = ("fnr", "fpr", "absolute_error", "squared_error", "log_loss")
 """Metrics for which high values are bad."""
-NEUTRAL = ("selection_rate", "base_rate", "mean_score", CALIBRATION.name)
+NEUTRAL = ("selection_rate", "base_rate", "mean_score", CALIBRATION.name, EXPOSURE.name)
 """Metrics for which neither high nor low values are bad."""
 
 

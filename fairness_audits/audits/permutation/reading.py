@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fairness_audits.audits.permutation.asked import ACCURACY, OF_LABELS, Asked, of_decisions
-from fairness_audits.audits.permutation.metrics import CALIBRATION, Metric, UserMetric
+from fairness_audits.audits.permutation.exposure import exposed
+from fairness_audits.audits.permutation.metrics import CALIBRATION, EXPOSURE, Metric, UserMetric
 from fairness_audits.audits.permutation.outcomes import Counts, Predictions, StratifiedCounts, tabulated
 from fairness_audits.errors import InvalidInput
 from fairness_audits.inputs.table import Attribute, attribute
@@ -92,7 +93,10 @@ def read(table: Table, asked: Asked, grouping: Attribute) -> Iterator[tuple[Metr
                 return
             if given.within:
                 found[reader] = stratified(table, asked, columns, found[reader])
-        yield metric, found[reader], ""
+        content, basis = found[reader]
+        if metric is EXPOSURE:
+            content = exposed(content, table.notes["top"]["top"] if given.top is not None else None)
+        yield metric, (content, basis), ""
 
 
 def _classes(metric: Metric, found: Mapping[str, Data]) -> list[str]:
@@ -292,7 +296,8 @@ def grouped_by(text: str, table: Table) -> Attribute:
     """
     column = attribute(text, table.columns)
     if has_column(table, column.column):
-        return column
+        own = table.derived.get(column.column)
+        return replace(column, title=own.title if own else "")
     made = grouping_of(text, table.columns)
     if made is None:
         check_columns(table, [column.column], "group", table.name)
@@ -311,4 +316,4 @@ def grouped_by(text: str, table: Table) -> Attribute:
                 row=places[0].row,
                 remedy="Cut a column of numbers",
             )
-    return Attribute(made.name)
+    return Attribute(made.name, title=made.title)

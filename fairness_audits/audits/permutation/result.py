@@ -10,11 +10,12 @@ import pandas as pd
 
 from fairness_audits import texts
 from fairness_audits.arguments import Given
+from fairness_audits.audits.inference import least_size
 from fairness_audits.audits.permutation import within
 from fairness_audits.audits.permutation.asked import CORRELATION, Asked, asked_by
 from fairness_audits.audits.permutation.compute import WIDTH, Finding, gather, hypotheses
 from fairness_audits.audits.permutation.equivalence import CONCLUSIONS
-from fairness_audits.audits.permutation.metrics import CALIBRATION, RATES
+from fairness_audits.audits.permutation.metrics import CALIBRATION, EXPOSURE, RATES, better
 from fairness_audits.audits.permutation.units import LEAST_UNITS
 from fairness_audits.inputs.table import sha256
 from fairness_audits.results.formats import decimal, factor, level, p_text, plain, signed, span
@@ -25,6 +26,8 @@ from fairness_audits.tables.source import local_files
 
 UNBOUNDED = "any value"
 SHOWN_TESTS, SHOWN_GROUPS = 20, 12
+FIRST = {"high": "lowest", "low": "highest", "zero": "farthest from 0", None: "lowest"}
+"""Which values of a metric come first, by the values that are good."""
 PERCENTAGES = (*RATES, CALIBRATION.name)
 Entry = Mapping[str, Any]
 
@@ -122,6 +125,7 @@ def _said(ordered: Sequence[Entry], findings: Sequence[Finding], asked: Asked) -
         **{"small": sum(map(_few, findings)), "least": LEAST_UNITS},
         "varied": any(one.varied for one in findings),
         "calibrated": asked.calibrated,
+        "exposed": EXPOSURE in asked.metrics,
         "uneven": any(one["within"] and _uneven(one["within"], asked) for one in known),
         "wide": 0 if asked.bounds else sum(one.wide(asked.given.width) for one in findings),
         "width": asked.given.width or WIDTH,
@@ -173,7 +177,7 @@ def result(finding: Finding) -> dict[str, Any]:
 
 
 def groups_frame(entries: Sequence[Entry]) -> pd.DataFrame:
-    every = ("grouping", "metric", "class", "name", "rows", "n", "events", "estimate", "ratio", "reference")
+    every = ("grouping", "metric", "class", "name", "rows", "n", "events", "few", "estimate", "ratio", "reference")
     keys = [key for key in every if key in entries[0] and (key != "class" or any(one[key] for one in entries))]
     ends = [dict(zip(("ci_low", "ci_high"), entry["interval"], strict=True)) for entry in entries]
     return pd.DataFrame([{**{key: one[key] for key in keys}, **two} for one, two in zip(entries, ends, strict=True)])
@@ -246,12 +250,15 @@ def flat_bounds(bounds: Entry) -> dict[str, Any]:
 
 
 def by_evidence(results: Sequence[Entry]) -> list[Entry]:
-    """Sort the tests: rejections, the largest difference first; other tests, the smallest p-value first; undefined."""
+    """Sort the tests: rejections, the interval farthest from 0 first; others, the smallest p-value first; undefined.
+
+    The end nearest 0 is the difference that is shown, so a small group with an extreme rate does not lead by chance.
+    """
 
     def place(entry: Entry) -> tuple[Any, ...]:
-        size = -abs(entry["difference"] or 0.0)
         p = (math.inf if entry[key] is None else entry[key] for key in ("adjusted_p_value", "p_value"))
-        return entry["undefined"] is not None, not entry["rejected"], *([] if entry["rejected"] else p), size
+        first = (-least_size(*entry["interval"]),) if entry["rejected"] else p
+        return entry["undefined"] is not None, not entry["rejected"], *first, -abs(entry["difference"] or 0.0)
 
     return sorted(results, key=place)
 
@@ -364,7 +371,9 @@ def _groups(entries: Sequence[Entry], asked: Asked) -> Table:
 
     def heading(entry: Entry) -> str:
         compared = f"; ratio to {entry['reference']}" if asked.given.ratio else ""
-        return f"{entry['title']}, {entry['grouping']}{compared}"
+        few = f"fewer than {LEAST_UNITS} rows{' of one label' if entry['metric'] == 'auc' else ''}"
+        order = few if entry["few"] else f"{FIRST[better(entry['metric'])]} first"
+        return f"{entry['title']}, {entry['grouping']}{compared}: {order}"
 
     rows = rows_of(columns, entries, heading)
     return Table(columns, rows, SHOWN_GROUPS, "groups.csv")

@@ -36,14 +36,20 @@ def support(data: Counts | Predictions, metric: Metric) -> tuple[Support, ...]:
 
 
 def fewest(data: Counts | Predictions, metric: Metric) -> int | None:
-    """Return the smallest number of units of one kind in a group; None for metrics with a single kind of unit.
+    """Return the smallest number of units of one kind in a group; None for metrics with a single kind of unit."""
+    each = units_of(data, metric)
+    return None if each is None else int(each.min())
+
+
+def units_of(data: Counts | Predictions, metric: Metric) -> Array | None:
+    """Return the number of units of the rarest kind in each group, (G,); None for metrics with a single kind of unit.
 
     The kinds are positives and negatives for the AUC, and the rows in the denominator of a rate. With weights, the
     number is the effective one.
     """
     if isinstance(data, Predictions) and data.weight is not None:
-        return int(effective(data, metric).min() + EQUAL)
-    return int(independent(data, metric).min()) if isinstance(metric, Auc | Rate) else None
+        return (effective(data, metric) + EQUAL).astype(np.int64)
+    return independent(data, metric) if isinstance(metric, Auc | Rate) else None
 
 
 def independent(data: Predictions | Counts, metric: Auc | Rate) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from fairness_audits import texts
-from fairness_audits.audits.inference import adjusted_p
+from fairness_audits.audits.inference import adjusted_p, least_size
 from fairness_audits.audits.permutation.asked import Asked
 from fairness_audits.audits.permutation.compute import Finding
 from fairness_audits.audits.permutation.core import PermutationTest, Within
@@ -18,7 +18,7 @@ SHOWN = 20
 
 
 def strata_of(findings: Sequence[Finding], asked: Asked) -> list[dict[str, Any]]:
-    """Return the strata of all tests: significant ones first, the largest difference first; then by p-value.
+    """Return the strata of all tests: significant ones first, the interval farthest from 0 first; then by p-value.
 
     p-values are corrected over the strata of all tests. Strata without units of both groups come last.
     """
@@ -36,7 +36,7 @@ def strata_of(findings: Sequence[Finding], asked: Asked) -> list[dict[str, Any]]
         }
         for (finding, name, test), p in zip(every, adjusted, strict=True)
     ]
-    found.sort(key=lambda one: (-abs(one["difference"]),) if one["rejected"] else (1, one["p_value"]))
+    found.sort(key=lambda one: (-least_size(*one["interval"]),) if one["rejected"] else (1, one["p_value"]))
     unknown = {**dict.fromkeys(("difference", "p_value", "adjusted_p_value")), "interval": [None, None]}
     for finding, within in _within(findings):
         for name, units in within.alone.items():

@@ -6,6 +6,9 @@ along gradients. With ``attack="exact"``, :mod:`fairness_audits.audits.robustnes
 
 from __future__ import annotations
 
+import logging
+from functools import partial
+
 import numpy as np
 
 from fairness_audits.attacks.changes import Boxes, box_distance, plane_distance
@@ -25,6 +28,8 @@ from fairness_audits.values import Array
 SEARCH = "search"
 REFERENCE = 5000
 """Largest number of rows among which those of other decisions are looked for."""
+LONG = 30.0
+"""Seconds from which on the expected time of a search is said before it goes on."""
 FMN = {"steps": 20, "start_steps": 100}
 """Settings of the attack on torch networks."""
 
@@ -79,13 +84,31 @@ def distances(trial: Trial, numbers: Array, exact: bool, computing: Computing, s
     ):
         starts = np.concatenate([attacked[:, None], starts], axis=1)
     (rng,) = generators("audit", "robustness", SEARCH, str(seed), repetitions=1)
-    found = nearest_decisions(decide, z, own, starts, trial.z[some], changes, rng)
+    found = nearest_decisions(decide, z, own, starts, trial.z[some], changes, rng, partial(_announce, len(z)))
     if formula is None:
         return Chosen(SEARCH, {}), found.length, found.evaluations
     length = relu_distance(formula, z, own, found.length, changes) if np.isfinite(found.length).all() else None
     if length is None:
         raise refused(trial, "the exact search does not end for every row")
     return Chosen(EXACT, {}), length, found.evaluations
+
+
+def _announce(rows: int, seconds: float, evaluations: int) -> None:
+    """Say how long the search may take, and how to make it shorter, if this is long."""
+    if seconds > LONG:
+        logging.getLogger(__name__).warning(
+            "The search asks the model for up to %s decisions about each of %s rows. At the speed of the first, it "
+            "takes up to %s. Fewer rows take less: points=%d takes about half. A linear model, a tree or a small "
+            "network needs no search: attack='exact'.",
+            f"{evaluations // rows:,}", f"{rows:,}", duration(seconds), max(2, rows // 2),
+        )  # fmt: skip
+
+
+def duration(seconds: float) -> str:
+    """Return a time for readers: ``40 s``, ``3 min`` or ``2.5 h``."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
 def along_gradients(trial: Trial, z: Array, own: Array, computing: Computing) -> Array | None:

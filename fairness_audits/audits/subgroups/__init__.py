@@ -86,7 +86,7 @@ def worst_subgroups(
     -------
     Result
         ``to_frame()`` has a row for each subgroup: significant ones first, the worst first. The worst subgroup is the
-        one whose interval shows the largest difference from all other rows for certain.
+        one whose interval shows the largest difference from all other rows for certain (``at_least``).
 
     Examples
     --------

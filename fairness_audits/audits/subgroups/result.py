@@ -10,7 +10,7 @@ import pandas as pd
 
 from fairness_audits import texts
 from fairness_audits.arguments import Given
-from fairness_audits.audits.inference import least_draws
+from fairness_audits.audits.inference import least_draws, least_size
 from fairness_audits.audits.permutation.metrics import HIGH_IS_WORSE, RATES, WITHOUT_LABEL, badness
 from fairness_audits.audits.permutation.reasons import NEEDED
 from fairness_audits.audits.permutation.subgroups import (
@@ -36,6 +36,8 @@ from fairness_audits.values import Array
 DISTINCT = 12
 CODE = re.compile(r"[+-]?0\d")
 SHOWN = 20
+CERTAIN = ", by the difference that is shown for certain"
+"""How subgroups with a difference are ordered."""
 Entries: TypeAlias = Sequence[Mapping[str, Any]]
 
 
@@ -150,14 +152,14 @@ def _coded(table: tables.Table, name: str, column: pd.Series, given: Given) -> C
 def _entries(found: Subgroups, tested: Tested, given: Given) -> list[dict[str, Any]]:
     """Return an entry for each subgroup, in the order of the page.
 
-    Rejected subgroups come first, those worse than all other rows before those better. The worst is the one whose
-    interval shows the largest difference for certain, so a small subgroup does not lead by chance. Subgroups that are
-    not rejected follow by the strength of evidence.
+    Rejected subgroups come first, those worse than all other rows before those better, and the largest difference for
+    certain first, so a small subgroup does not lead by chance. Subgroups that are not rejected follow by p-value.
     """
     worse = badness(given.metric, tested.rate) > badness(given.metric, tested.rest)
-    certain = badness(given.metric, np.stack([tested.low, tested.high])).min(axis=0)
+    certain = least_size(tested.low, tested.high)
     rejected = tested.p <= given.alpha
-    order = np.lexsort((-np.abs(tested.statistic), np.where(rejected, -certain, tested.p), ~worse, ~rejected))
+    size = np.where(rejected, -certain, tested.p)
+    order = np.lexsort((-np.abs(tested.statistic), size, rejected & ~worse, ~rejected))
     return [
         plain(
             {
@@ -168,6 +170,7 @@ def _entries(found: Subgroups, tested: Tested, given: Given) -> list[dict[str, A
                 "rest": tested.rest[place],
                 "difference": tested.rate[place] - tested.rest[place],
                 "interval": [tested.low[place], tested.high[place]],
+                "at_least": certain[place] if rejected[place] else None,
                 "adjusted_p_value": tested.p[place],
                 "worse": bool(worse[place]),
                 "rejected": bool(rejected[place]),
@@ -184,8 +187,8 @@ def _leading(entries: Entries) -> tuple[str, Entries]:
     """
     rejected = [entry for entry in entries if entry["rejected"]]
     if worse := [entry for entry in rejected if entry["worse"]]:
-        return "Worst first", worse
-    return ("Only better than all others", rejected) if rejected else ("The smallest p-values", entries)
+        return f"Worst first{CERTAIN}", worse
+    return (f"Only better than all others{CERTAIN}", rejected) if rejected else ("The smallest p-values", entries)
 
 
 def _name(entry: Mapping[str, Any]) -> str:
@@ -200,15 +203,20 @@ def _table(entries: list[dict[str, Any]], given: Given) -> Table:
         Column("rate", cell=under("estimate", decimal)),
         Column("others", cell=under("rest", decimal)),
         Column("n", cell=under("n", "{:,}".format)),
-        Column("events", cell=under("events", "{:,}".format)),
         Column(f"difference, {level(given.alpha)} interval", cell=under("interval", partial(span))),
+        Column("at least", cell=under("at_least", decimal)),
         Column("adjusted p", cell=under("adjusted_p_value", p_text)),
     )
-    rows = rows_of(columns, entries[:500], lambda one: f"{'' if one['rejected'] else 'no '}difference shown")
+
+    def heading(entry: Mapping[str, Any]) -> str:
+        shown = f"shown to be {'worse' if entry['worse'] else 'better'}"
+        return shown if entry["rejected"] else "no difference shown, the smallest p-value first"
+
+    rows = rows_of(columns, entries[:500], heading)
     return Table(columns, rows, SHOWN, "subgroups.csv")
 
 
 def _frame(entries: list[dict[str, Any]]) -> pd.DataFrame:
-    keys = ("n", "events", "estimate", "rest", "difference", "adjusted_p_value", "rejected")
+    keys = ("n", "events", "estimate", "rest", "difference", "at_least", "adjusted_p_value", "rejected")
     rows = [(_name(one), *(one[key] for key in keys), *one["interval"]) for one in entries]
     return pd.DataFrame(rows, columns=["subgroup", *keys, "ci_low", "ci_high"])

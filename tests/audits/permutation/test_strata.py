@@ -246,7 +246,7 @@ def test_arrays_and_files_give_the_counts_of_pandas(tmp_path: Path, monkeypatch:
     assert one == {**two, "basis": one["basis"]}
     assert one["p_value"] == pytest.approx(stratified_p(strata).p.two_sided)
     assert one["difference"] == pytest.approx(Common(strata, "difference").estimate)
-    assert list(python.to_frame("strata")["stratum"].sort_values())[:2] == ["clerk & 0", "clerk & 1"]
+    assert list(python.to_frame("strata")["stratum"].sort_values())[:2] == ["clerk, 0", "clerk, 1"]
 
 
 def test_thresholds_cuts_crossings_and_one_group_against_the_rest() -> None:
