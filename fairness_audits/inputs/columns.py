@@ -18,7 +18,7 @@ from fairness_audits.inputs.table import Source
 from fairness_audits.messages import check_columns, enumerated, listed, reason, unlike
 from fairness_audits.tables import opened
 from fairness_audits.tables.frame import Table
-from fairness_audits.tables.groupings import Grouping, Part
+from fairness_audits.tables.groupings import Grouping, Part, sides
 from fairness_audits.values import Array
 
 INPUTS = "X"
@@ -80,6 +80,8 @@ class Columns:
         own = None if column.name in (None, "") else str(column.name)
         if self._header is not None and own in self._names.get(INPUTS, ()) and _alike(self._columns[own], column):
             return own
+        if own and argument != INPUTS and pd.api.types.is_bool_dtype(column) and (named := sides(own)):
+            own, column = named[0], column.map(named[1])
         name = unlike(own or (f"x{place}" if argument == INPUTS else argument), self._columns, argument)
         self._columns[name] = column
         return name

@@ -1,7 +1,6 @@
 """Run the tests of all metrics between groups, and correct for their number."""
 
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,6 +28,7 @@ from fairness_audits.progress import track
 from fairness_audits.results.formats import plain, plural
 from fairness_audits.tables import numbers
 from fairness_audits.tables.frame import Table
+from fairness_audits.tables.groupings import as_spelt
 from fairness_audits.tables.levels import level_name, level_of, rest_of
 
 WIDTH = 0.2
@@ -235,7 +235,7 @@ class References:
         for start, stop in combinations(range(len(self._names) + 1), 2):
             names = self._names[start:stop]
             exact = level_of(groups, level_name(names[0]), grouping) if len(names) == 1 else None
-            alike = [group for group in groups if _unquoted(group) == _unquoted(",".join(names))]
+            alike = [group for group in groups if as_spelt(group) == as_spelt(",".join(names))]
             yield from ((names, group) for group in ([exact] if exact else alike))
 
     def check(self) -> None:
@@ -245,11 +245,6 @@ class References:
             raise InvalidInput(
                 f"there is no group {lost[0]!r} (reference)", option="reference", remedy=f"The groups are {known}"
             )
-
-
-def _unquoted(group: str) -> str:
-    """Return a group's name without what a list of names loses: quotes, and spaces around commas."""
-    return re.sub(r"\s*,\s*", ",", " ".join(group.replace('"', "").split()))
 
 
 def with_enough_draws(asked: Asked, jobs: Sequence[Job]) -> Asked:
