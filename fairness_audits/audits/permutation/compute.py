@@ -204,31 +204,35 @@ def ranked(metric: Metric, asked: Asked) -> bool:
 class References:
     """The reference groups, and which of them occur in the data."""
 
-    def __init__(self, names: Sequence[str], every: bool) -> None:
+    def __init__(self, names: Sequence[str], every: bool = False) -> None:
         self._names, self._every = tuple(names), every
         self._seen: dict[str, tuple[str, ...]] = {}
         self._found: set[str] = set()
 
-    def last(self, content: Counts | Predictions, grouping: str) -> tuple[Counts | Predictions, bool]:
-        """Return the data with the reference as the last group, and whether there is one.
+    def of(self, groups: tuple[str, ...], grouping: str) -> str | None:
+        """Return the reference among the groups, None if there is none.
 
-        Raises InvalidInput if every grouping needs a reference and none of the references is a group.
+        Raises InvalidInput for several references, and for none if ``every`` grouping needs one.
         """
-        self._seen[grouping] = content.groups
-        found = list(self._named(content.groups, grouping))
+        self._seen[grouping] = groups
+        found = list(self._named(groups, grouping))
         here = list(dict.fromkeys(group for _, group in found))
         self._found.update(name for names, _ in found for name in names)
         if len(here) > 1 or (self._names and self._every and not here):
             raise InvalidInput(
                 f"reference must name one group of {grouping!r}, but names {len(here)}; the groups are "
-                f"{listed(content.groups)}",
+                f"{listed(groups)}",
                 option="reference",
                 column=grouping,
                 remedy="Name one of them",
             )
-        if not here:
+        return here[0] if here else None
+
+    def last(self, content: Counts | Predictions, grouping: str) -> tuple[Counts | Predictions, bool]:
+        """Return the data with the reference as the last group, and whether there is one."""
+        if (own := self.of(content.groups, grouping)) is None:
             return content, False
-        return content.ordered((*(name for name in content.groups if name != here[0]), here[0])), True
+        return content.ordered((*(name for name in content.groups if name != own), own)), True
 
     def _named(self, groups: tuple[str, ...], grouping: str) -> Iterator[tuple[tuple[str, ...], str]]:
         """Yield each group that a reference names, or several references in a row if the group contains commas."""
