@@ -63,7 +63,7 @@ def planned(given: Given) -> Result:
     ]
     table = Table(columns, rows_of(columns, shown), file="plan.csv")
     lines = tuple((name, text(facts[key])) for key, (name, text) in LINES.items() if facts.get(key) is not None)
-    verdict = Verdict("not rejected", texts.named("plan", "headline", said), texts.named("plan", "sentence", said))
+    verdict = Verdict("planned", texts.named("plan", "headline", said), texts.named("plan", "sentence", said))
     return texts.result(
         "plan",
         said,
