@@ -99,9 +99,9 @@ def in_python(argument: str, text: str) -> str:
     column, relation, value = ([one.strip() for one in re.split(r"(>=|<=|>|<|=)", text, maxsplit=1)] + ["", ""])[:3]
     values = f"frame[{column!r}]"
     if relation == "=":
-        values = f"({values} == {value!r})"
+        values = f"({values} == {value!r}).rename({text!r})"
     elif relation:
-        values = f"({values} {relation} {value})"
+        values = f"({values} {relation} {value}).rename({text!r})"
     return f"Pass its values: {argument}={values}"
 
 

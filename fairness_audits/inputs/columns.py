@@ -18,7 +18,7 @@ from fairness_audits.inputs.table import Source
 from fairness_audits.messages import check_columns, enumerated, listed, reason, unlike
 from fairness_audits.tables import opened
 from fairness_audits.tables.frame import Table
-from fairness_audits.tables.groupings import Grouping, Part
+from fairness_audits.tables.groupings import Grouping, Part, sides
 from fairness_audits.values import Array
 
 INPUTS = "X"
@@ -31,6 +31,8 @@ TABLE, SEVERAL, SINGLE = (
 """Descriptions of the expected arguments."""
 IN_MEMORY = (("numpy", "ndarray"), ("torch", "Tensor"), ("polars", "DataFrame"), ("pyarrow", "Table"))
 """Tables that a model may take as they are, besides data frames of pandas: root of the module and name of the type."""
+OUTPUTS = ("score", "prediction", "first", "second")
+"""Arguments with a model's outputs."""
 LABELS = 3
 """Number of index labels in a message."""
 
@@ -80,6 +82,8 @@ class Columns:
         own = None if column.name in (None, "") else str(column.name)
         if self._header is not None and own in self._names.get(INPUTS, ()) and _alike(self._columns[own], column):
             return own
+        if own and argument != INPUTS and pd.api.types.is_bool_dtype(column) and (named := sides(own)):
+            own, column = named[0], column.map(named[1])
         name = unlike(own or (f"x{place}" if argument == INPUTS else argument), self._columns, argument)
         self._columns[name] = column
         return name
@@ -271,8 +275,13 @@ def _check_shape(one: Argument, expected: str) -> None:
     fits = {TABLE: axes == 2, SEVERAL: framed or len(one.columns) == 1, SINGLE: len(one.columns) == 1}
     if not fits[expected] or not one.columns:
         kind = "a data frame" if framed else "an array"
+        remedy, place = "", ".iloc[:, 1]" if framed else "[:, 1]"
+        if one.argument in OUTPUTS and one.shape[1:] > (1,):
+            remedy = f"If it holds a value for each class, pass that of one class, such as {one.argument}{place}"
         raise InvalidInput(
-            f"expected {one.argument} {expected}, found {kind} of shape {one.shape}", option=one.argument
+            f"expected {one.argument} {expected}, found {kind} of shape {one.shape}",
+            option=one.argument,
+            remedy=remedy,
         )
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 QUESTIONS = ("The question", "The data", "What was found", "How certain it is", "What it does not show")
-Outcome: TypeAlias = Literal["rejected", "not rejected", "inconclusive"]
-STATUS: Mapping[Outcome, int] = {"not rejected": 0, "rejected": 3, "inconclusive": 4}
+Outcome: TypeAlias = Literal["rejected", "not rejected", "inconclusive", "planned"]
+STATUS: Mapping[Outcome, int] = {"not rejected": 0, "rejected": 3, "inconclusive": 4, "planned": 0}
 """Exit status of each outcome, if a command has ``gate``."""
 
 
@@ -27,8 +27,9 @@ STATUS: Mapping[Outcome, int] = {"not rejected": 0, "rejected": 3, "inconclusive
 class Verdict:
     """The verdict of an audit.
 
-    ``outcome`` says whether the audit rejects; an inconclusive verdict has a ``reason``. ``headline`` has two or three
-    words, ``sentence`` consists of plain sentences, and ``facts`` are the other keys of the JSON.
+    ``outcome`` says whether the audit rejects; a plan tests nothing, and an inconclusive verdict has a ``reason``.
+    ``headline`` has two or three words, ``sentence`` consists of plain sentences, and ``facts`` are the other keys of
+    the JSON.
     """
 
     outcome: Outcome
@@ -168,7 +169,7 @@ class Document:
 
     @property
     def outcome(self) -> Outcome:
-        """Return ``rejected``, ``not rejected`` or ``inconclusive``."""
+        """Return ``rejected``, ``not rejected`` or ``inconclusive``; for a plan, ``planned``."""
         return self.verdict.outcome
 
     def figures(self) -> Iterator[Figure]:

@@ -74,6 +74,12 @@ def points(difference: float) -> str:
     return f"{number:.1f}" if abs(number) >= 0.95 or number == 0 else f"{number:.2g}"
 
 
+def in_points(margin: float) -> str:
+    """Format a margin of rates: ``2 points``, ``1 point``, ``0.5 points``."""
+    number = f"{100 * margin:g}"
+    return f"{number} point{'' if number == '1' else 's'}"
+
+
 def level(alpha: float) -> str:
     """Format the level of an interval: ``95 %``."""
     return f"{100 * (1 - alpha):g} %"

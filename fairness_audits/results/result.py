@@ -91,7 +91,7 @@ class Result(Document):
         return deliver(self, Path(folder), None, heading=Heading(title, model_name, data_name, day))
 
     def __repr__(self) -> str:
-        # A plan tests nothing, so it has no outcome.
+        # The headline says more than the outcome.
         return f"<{self.title} of {self.subject}: {self.verdict.headline.lower()}>"
 
     def _repr_html_(self) -> str:

@@ -1,4 +1,7 @@
-"""Groups derived from columns: ``sex*race`` crosses columns, ``age>=40`` cuts numbers, ``sex*age>=40`` does both."""
+"""Groups derived from columns: ``sex*race`` crosses columns, ``age>=40`` cuts numbers, ``sex*age>=40`` does both.
+
+However a cut is spelt, it is named ``age >= 40``, and its groups ``age < 40`` and ``age >= 40``.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from fairness_audits.audits.permutation.outcomes import in_precision
 from fairness_audits.errors import InvalidInput
-from fairness_audits.messages import enumerated
-from fairness_audits.tables.levels import level_name
+from fairness_audits.messages import enumerated, unlike
+from fairness_audits.tables.levels import level_name, rest_of
 from fairness_audits.tables.typed import number_of
 
 if TYPE_CHECKING:
@@ -32,6 +35,11 @@ class Part:
     column: str
     relation: str = ""
     at: str = ""
+
+    @property
+    def name(self) -> str:
+        """Return the column, or the cut as its own level."""
+        return self.level(True) if self.relation else self.column
 
     @property
     def valid(self) -> bool:
@@ -109,7 +117,28 @@ def grouping(text: str, columns: Sequence[str]) -> Grouping | None:
     if text in columns:
         return None
     parts = tuple(_parts(text, columns))
-    return None if len(parts) == 1 and not parts[0].relation else Grouping(text, parts)
+    if len(parts) == 1 and not parts[0].relation:
+        return None
+    return Grouping(unlike(CROSS.join(part.name for part in parts), columns, "group"), parts)
+
+
+def sides(name: str) -> tuple[str, dict[bool, str]] | None:
+    """Return the name and groups of booleans that are called like a cut or a level; None for other names.
+
+    >>> sides("age>=40")
+    ('age >= 40', {True: 'age >= 40', False: 'age < 40'})
+    >>> sides("race=Black")
+    ('race=Black', {True: 'Black', False: 'not Black'})
+    """
+    cut, (column, _, level) = _part(name, ()), name.partition("=")
+    if cut.column and cut.relation and cut.valid:
+        return cut.name, {side: cut.level(side) for side in (True, False)}
+    return (name, {True: level, False: rest_of(level, [level])}) if column and level and not cut.relation else None
+
+
+def as_spelt(level: str) -> str:
+    """Return a level without what a user may spell in another way: quotes, ``&`` for a comma, spaces around both and cuts."""
+    return re.sub(r"\s*(,|[<>]=?)\s*", r"\1", " ".join(level.replace('"', "").replace("&", ",").split()))
 
 
 def _parts(text: str, columns: Sequence[str]) -> Iterator[Part]:

@@ -44,7 +44,7 @@ def growth(ratio: float) -> str:
 
 INCONCLUSIVE = "CANNOT TELL"
 ENVIRONMENT = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-FORMATS = "decimal factor percent points level p_text p_is size span as_typed sentence signed"
+FORMATS = "decimal factor percent points in_points level p_text p_is size span as_typed sentence signed"
 ENVIRONMENT.filters |= {name: getattr(formats, name) for name in FORMATS.split()}
 ENVIRONMENT.filters |= {
     "n": "{:,}".format,

@@ -34,7 +34,7 @@ CASES: dict[str, tuple[Callable[[], Result], list[str]]] = {
     ),
     "versions": (
         lambda: fa.compare(first=FAIR, second=UNFAIR, **RATE, draws=199),
-        ["second", "selection rate, f: 0.5 before, 0 after", "5 %"],
+        ["second", "from 50.0 % to 0.0 % for f", "5 %"],
     ),
     "the same version twice": (
         lambda: fa.compare(first=FAIR, second=FAIR, **RATE, draws=199),

@@ -333,6 +333,8 @@ def test_the_first_map_that_is_sound_on_people_held_out_is_taken(monkeypatch: py
     held = made["map"]["held_out"]["entropic"]
     assert 0 < held["ks"] <= held["limit"]
     assert not made["results"][0]["map"]["real_people"]
+    clipped = made["results"][0]["map"]["clipped"]
+    assert 0 <= max(clipped["columns"].values(), default=0) <= clipped["people"] <= sum(clipped["columns"].values())
     monkeypatch.setattr("fairness_audits.audits.fliptest.maps.AUTO", ("wgan", "exact"))  # untrained after a step: poor
     monkeypatch.setitem(maps.SETTINGS, "wgan", {**maps.SETTINGS["wgan"], "steps": 1})
     made = flipped("--map", "auto")
@@ -444,6 +446,27 @@ def test_images_become_whole_numbers_and_categories_in_the_shares_of_the_target_
         np.testing.assert_array_equal(made.frame(moved)["children"], table["children"] + gain)
         np.testing.assert_allclose(made.frame(moved)["age"], table["age"] + step)
         np.testing.assert_allclose(made.snapped(moved, points), moved)
+
+
+def test_counterparts_stay_in_the_range_of_the_target_group_and_the_clipped_ones_are_counted() -> None:
+    """A map that ends at -16 hours where the data end at 1."""
+    source = frame(1).assign(hours=np.arange(40) + 1, share=np.linspace(0, 1, 40), gap=[np.nan, 2.5, 3.5, 4.5] * 10)
+    target = source.assign(sex="m", share=np.linspace(0.1, 0.7, 40))
+    made, groups = space(source, target)
+    there = made.points(groups.target.features)
+    images = made.to_map(made.points(source))
+    hours, share = (np.flatnonzero(np.array(made.labels)[made.moving] == name)[0] for name in ("hours", "share"))
+    images[:5, hours] -= 17 / made.each("scale")[list(made.labels).index("hours")]
+    found = counterparts(made, images, groups.target, there)
+    assert found.frame["hours"].between(1, 40).all()
+    assert found.frame["hours"].tolist() == [1] * 5 + list(range(6, 41))
+    assert (found.frame["share"].min(), found.frame["share"].max()) == (0.1, 0.7)
+    assert found.clipped.sum()[lambda count: count > 0].to_dict() == {"hours": 5, "share": 4 + 12}
+    np.testing.assert_array_equal(made.points(found.frame), found.points)
+    assert found.frame["gap"].isna().sum() == 10
+    bent = images.copy()
+    bent[:, share] *= 1 + 1e-13  # rounding is no clipping
+    assert counterparts(made, bent, groups.target, there).clipped.equals(found.clipped)
 
 
 def test_inputs_survive_the_way_to_the_space_and_back() -> None:

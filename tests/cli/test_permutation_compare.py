@@ -157,9 +157,53 @@ def better_for_both(n: int = 8000) -> dict[str, Any]:
 def test_gaps_come_first() -> None:
     found = fa.compare(**better_for_both())
     assert [what.startswith("gap") for what in found.to_frame()["what"]] == [True, False, False] * 2
-    assert "gap f - m: -0.1" in found.verdict.sentence.partition("group f:")[0]
-    assert "the gap shrinks" in found.verdict.sentence
-    assert "gap f - m" in found.brief.found.partition("group f:")[0]  # type: ignore[union-attr]
+    assert "the gap f - m shrinks from -1" in found.verdict.sentence.partition(" for f")[0]
+    assert "gap f - m" in found.brief.found.partition(" for f")[0]  # type: ignore[union-attr]
+
+
+def test_rates_are_quoted_in_percent_and_points_and_means_as_they_are() -> None:
+    group, first = ["f"] * 200 + ["m"] * 200, np.r_[np.tile([1, 0, 0, 0], 50), np.tile([1, 1, 0, 0], 50)]
+    second = np.r_[np.tile([1, 1, 0, 0], 50), first[200:]]
+    call: dict[str, Any] = {"first": first, "second": second, "group": group}
+    found = fa.compare(**call, metric="selection_rate")
+    for part in (
+        "Selection rate by group: the gap f - m shrinks from -25.0 points to 0.0 points, a change of 25.0 points",
+        "selection rate by group: from 25.0 % to 50.0 % for f, a change of 25.0 points",
+    ):
+        assert part in found.verdict.sentence
+    assert found.brief is not None
+    # m does not change, and only what is shown is told.
+    assert "for m" not in found.verdict.sentence + found.brief.found
+    mean = fa.compare(**call, metric="mean_score").verdict.sentence
+    assert "from 0.2500 to 0.5000 for f, a change of +0.2500" in mean
+    limited = fa.compare(**call, metric="selection_rate", no_worse_than=0.02)
+    assert "The margin is 2 points." in limited.verdict.sentence
+    assert "the gap f - m is 25.0 points smaller" in limited.verdict.sentence
+
+
+@pytest.mark.parametrize("metric", ["auc", "precision", "tpr", "mean_score"])
+def test_a_gap_to_the_reference_is_the_gap_in_the_rows_of_both_groups(metric: str) -> None:
+    rng = np.random.default_rng(4)
+    n = 1200
+    rows = pd.DataFrame({"town": rng.choice(["x", "y", "z"], n), "y": rng.integers(0, 2, n)})
+    kind = (lambda: rng.random(n)) if metric in ("auc", "mean_score") else (lambda: rng.integers(0, 2, n))
+    rows = rows.assign(first=kind(), second=kind())
+
+    def gaps(of: pd.DataFrame, **options: Any) -> dict[str, dict[str, Any]]:
+        call = {name: of[name] for name in ("first", "second")}
+        made = fa.compare(of["y"], **call, group=of["town"], metric=metric, no_worse_than=0.1, **options)
+        return {one["what"]: one for one in made.facts["results"] if one["gap"]}
+
+    found = gaps(rows, reference="y", correct="none")
+    assert list(found) == ["gap x - y", "gap z - y"]
+    drawn = () if metric in ("auc", "precision") else ("interval", "p_value")
+    same = {"n", "first", "second", "change", "worse", "interval", "p_value"}.difference(drawn)
+    for one in "xz":
+        (alone,) = gaps(rows[rows["town"] != "xz".replace(one, "")], reference="y", correct="none").values()
+        assert {key: found[f"gap {one} - y"][key] for key in same} == {key: alone[key] for key in same}
+    assert list(gaps(rows[rows["town"] != "z"], reference="x")) == ["gap y - x"]
+    with invalid(option="reference"):
+        gaps(rows, reference="w")
 
 
 @pytest.mark.parametrize(
@@ -300,3 +344,29 @@ def test_a_family_of_changes_says_that_each_interval_is_for_its_comparison_alone
     conditions = [{caveat.condition for caveat in one.caveats} for one in (together, alone)]
     assert [len(together.facts["results"]), len(alone.facts["results"])] == [3, 1]
     assert ["several_tests" in one for one in conditions] == [True, False]
+
+
+def test_a_margin_in_points_and_scores_of_all_classes_are_told_what_to_pass() -> None:
+    call: dict[str, Any] = {"group": ROWS["sex"], "metric": "selection_rate"}
+    decided = {"first": ROWS["y"], "second": ROWS["y"]}
+    with invalid(option="no_worse_than", remedy="5 points are no_worse_than=0.05"):
+        fa.compare(**decided, **call, no_worse_than=5)
+    with invalid(option="margin", remedy="5 points are margin=0.05"):
+        fa.permutation_test(prediction=ROWS["y"], **call, margin=5)
+    with invalid(option="at_least", remedy="80 % is at_least=0.8"):
+        fa.permutation_test(prediction=ROWS["y"], **call, ratio=True, at_least=80)
+    both = np.column_stack([1 - ROWS["y"], ROWS["y"]]).astype(float)
+    with invalid(
+        option="score", remedy="If it holds a value for each class, pass that of one class, such as score[:, 1]"
+    ):
+        fa.permutation_test(ROWS["y"], score=both, group=ROWS["sex"], metric="auc")
+    with invalid(option="prediction", column="prediction"):
+        fa.permutation_test(prediction=np.where(ROWS["y"] == 1, "good", "bad"), **call)
+
+
+def test_weights_and_undefined_ratios_are_said_in_words() -> None:
+    call: dict[str, Any] = {"group": ROWS["sex"], "metric": "selection_rate"}
+    weighted = fa.permutation_test(prediction=ROWS["y"], weight=np.ones(len(ROWS)) * 2, **call, draws=99)
+    assert " weighted rows) and " in weighted.verdict.sentence
+    nobody = fa.permutation_test(prediction=0 * ROWS["y"], ratio=True, **call).verdict.sentence
+    assert ", an undefined ratio: cannot tell." in nobody

@@ -53,7 +53,7 @@ def results(group: str, *options: str) -> list[dict[str, Any]]:
     ("group", "title", "made"),
     [
         ("sex*race", "sex and race", PEOPLE["sex"] + ", " + PEOPLE["race"]),
-        ("age>=40", "age>=40", np.where(PEOPLE["age"] >= 40, "age >= 40", "age < 40")),
+        ("age>=40", "age >= 40", np.where(PEOPLE["age"] >= 40, "age >= 40", "age < 40")),
         (
             "sex*age>62.5",
             "sex and age",
@@ -211,10 +211,10 @@ def test_a_column_called_no_label_is_a_column_like_others() -> None:
 @pytest.mark.parametrize(
     ("group", "spelt"),
     [
-        ("age>=40", "group=(frame['age'] >= 40)"),
-        (["age>=40"], "group=(frame['age'] >= 40)"),
+        ("age>=40", "group=(frame['age'] >= 40).rename('age>=40')"),
+        (["age>=40"], "group=(frame['age'] >= 40).rename('age>=40')"),
         ("sex", "group=frame['sex']"),
-        ("race=a", "group=(frame['race'] == 'a')"),
+        ("race=a", "group=(frame['race'] == 'a').rename('race=a')"),
         ("sex*race", "group=frame[['sex', 'race']], cross=True"),
     ],
 )
@@ -223,6 +223,26 @@ def test_a_text_in_place_of_groups_is_told_what_to_pass(group: Any, spelt: str) 
         fa.permutation_test(prediction=PEOPLE["d"], group=group, metric="selection_rate")
     assert caught.value.option == "group"
     assert spelt in caught.value.remedy
+
+
+@pytest.mark.parametrize("spelt", ["age>=40", "age<40", "age < 40", " age >=  40"])
+def test_a_cut_has_one_name_and_one_order_however_it_is_spelt(spelt: str) -> None:
+    values = (PEOPLE["age"] >= 40 if ">" in spelt else PEOPLE["age"] < 40).rename(spelt)
+    by_name = fa.permutation_test("y", data=PEOPLE, prediction="d", group=spelt, metric="tpr")
+    by_value = fa.permutation_test(PEOPLE["y"], prediction=PEOPLE["d"], group=values, metric="tpr")
+    (shell,) = results(spelt)
+    assert by_name.facts["results"] == by_value.facts["results"] == [shell]
+    assert [one["name"] for one in shell["groups"]] == ["age < 40", "age >= 40"]
+    assert shell["grouping"] == ("age >= 40" if ">" in spelt else "age < 40")
+    for reference in ("age<40", "age < 40", "age< 40"):
+        (turned,) = results(spelt, "--reference", reference)
+        assert [one["name"] for one in turned["groups"]] == ["age >= 40", "age < 40"]
+
+
+def test_booleans_with_the_name_of_a_level_are_the_level_and_all_others() -> None:
+    values = (PEOPLE["race"] == "a").rename("race=a")
+    made = fa.permutation_test(PEOPLE["y"], prediction=PEOPLE["d"], group=values, metric="tpr")
+    assert made.facts["results"] == results("race=a")
 
 
 @pytest.mark.parametrize("cut", ["1234567", "0.123456789", "1e6", "40.50"])
@@ -255,7 +275,7 @@ def test_spark_makes_the_same_groups() -> None:
                 made = grouping(group, table.columns)
                 assert isinstance(made, Grouping)
                 table.add(made)
-                counts.append(contingency(table, label="y", group=group, prediction="d"))
+                counts.append(contingency(table, label="y", group=made.name, prediction="d"))
         assert counts[0].groups == counts[1].groups
         np.testing.assert_array_equal(counts[0].table, counts[1].table)
 

@@ -21,6 +21,7 @@ def test_the_command_is_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert run("plan", *asked.split(), "--output", "out")[0] == 0
     assert "of both groups together" in Path("out/plan.html").read_text()
     # A plan tests nothing.
+    assert made["verdict"]["outcome"] == "planned"
     assert run("plan", *asked.split(), "--gate")[0] == 2
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from fairness_audits.arguments import UNNAMED, Given, audit
@@ -23,6 +24,7 @@ def compare(
     group: ArrayLike | pd.DataFrame | None = None,
     data: Any = None,
     cross: bool = False,
+    reference: Sequence[str] = (),
     positive: str | None = None,
     threshold: Number | None = None,
     metric: Names,
@@ -57,6 +59,9 @@ def compare(
         of its columns.
     cross : bool, default False
         Compare the intersections of the columns of ``group``.
+    reference : list of str, default ()
+        The reference group of each column. The gap of every other group is that to the reference (default: with more
+        than two groups, the gap of each group to all others).
     positive : str, optional
         The label's value that counts as 1 (needed unless labels are 0 and 1).
     threshold : float, optional

@@ -95,6 +95,6 @@ def of_group(metric: str, combined: Combined, own: Array, alpha: float, correcte
     return Ends(-change.estimate, -least.high, -change.low)
 
 
-def of_gap(combined: Combined, own: Array, alpha: float, corrected: float) -> Ends:
-    """Return by how much the gap between the rows of a mask and all others grows, with bounds as in :func:`growth`."""
-    return growth(lambda sign, level: combined(own, sign, level).minus(combined(~own, sign, level)), alpha, corrected)
+def of_gap(combined: Combined, own: Array, other: Array, alpha: float, corrected: float) -> Ends:
+    """Return by how much the gap between the rows of two masks grows, with bounds as in :func:`growth`."""
+    return growth(lambda sign, level: combined(own, sign, level).minus(combined(other, sign, level)), alpha, corrected)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,9 +12,10 @@ from fairness_audits import texts
 from fairness_audits.arguments import Given
 from fairness_audits.audits.compare.no_worse import Combined, of_gap, of_group, of_means, of_samples
 from fairness_audits.audits.inference import Ends, adjusted_p, least_draws
+from fairness_audits.audits.permutation.compute import References
 from fairness_audits.audits.permutation.core import permutation_test
-from fairness_audits.audits.permutation.equivalence import CONCLUSIONS
-from fairness_audits.audits.permutation.metrics import WITHOUT_LABEL, Auc, Mean, Rate, better, metric_named
+from fairness_audits.audits.permutation.equivalence import Conclusion, check_margin
+from fairness_audits.audits.permutation.metrics import RATES, WITHOUT_LABEL, Auc, Mean, Rate, better, metric_named
 from fairness_audits.audits.permutation.outcomes import Predictions
 from fairness_audits.audits.permutation.paired import change, values
 from fairness_audits.audits.permutation.paired_samples import (
@@ -42,35 +43,47 @@ SELECTED = {"precision": 1, "npv": 0}
 """Rates of the rows with this decision: each version has its own rows."""
 NORMAL = ("auc", *SELECTED)
 """Metrics with a normal approximation. The tests of others are exact or draw permutations."""
-Test: TypeAlias = Callable[[Array], dict[str, Any]]
-"""The entry of the rows of a mask (n,): of a group, or of the gap between these rows and all others."""
+CONCLUSIONS: Mapping[Conclusion, str] = {
+    "exceeded": "worse by more than the margin",
+    "not shown": "cannot tell",
+    "shown": "not worse by more than the margin",
+}
+"""The conclusions about a margin in words, in the order of a table."""
 
 
 class Tests(NamedTuple):
     """The tests of a metric's changes, and the estimates that tell by how much it gets worse."""
 
-    of_group: Test
-    of_gap: Test
+    of_group: Callable[[Array], dict[str, Any]]
+    of_gap: Callable[[Array, Array], dict[str, Any]]
     combined: Combined
 
 
 @dataclass(frozen=True)
 class Job:
-    """One entry to compute: ``common`` and ``own`` values of the entry, and the rows of its group in a mask (n,)."""
+    """One entry to compute: its ``common`` values, and masks (n,) of its rows: a group's, or the two sides of a gap."""
 
     common: Mapping[str, Any]
-    gap: bool
-    own: Array
+    rows: tuple[Array, ...]
     tests: Tests
+
+    @property
+    def gap(self) -> bool:
+        """Return whether it is a gap."""
+        return len(self.rows) == 2
 
     def entry(self, given: Given, corrected: float) -> dict[str, Any]:
         """Return the change, and by how much the group or gap gets worse."""
-        found = (self.tests.of_gap if self.gap else self.tests.of_group)(self.own)
+        own, *others = self.rows
+        found = self.tests.of_gap(own, *others) if others else self.tests.of_group(own)
         worse = None
         if given.no_worse_than is not None:
-            of = (self.tests.combined, self.own, given.alpha, corrected)
-            worse = of_gap(*of) if self.gap else of_group(self.common["metric"], *of)
-        return plain({**self.common, **found, "worse": _worse(worse, found["n"], given.no_worse_than)})
+            levels = {"alpha": given.alpha, "corrected": corrected}
+            if others:
+                worse = of_gap(self.tests.combined, own, others[0], **levels)
+            else:
+                worse = of_group(self.common["metric"], self.tests.combined, own, **levels)
+        return plain({**self.common, "gap": self.gap, **found, "worse": _worse(worse, found["n"], given.no_worse_than)})
 
 
 def from_files(given: Given) -> Result:
@@ -117,31 +130,41 @@ def audited(given: Given, table: tables.Table) -> Result:
 
 def _said(facts: Mapping[str, Any], given: Given, notes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facts of the sentences."""
-    results = facts["results"]
+    metrics = list(dict.fromkeys((one["metric"], one["title"]) for one in facts["results"]))
+    found: dict[str, Any] = {
+        **{**given.values, **facts, "words": CONCLUSIONS, "notes": notes, "least": LEAST, "NAMED": NAMED},
+        "metrics": [title for _, title in metrics],
+        "rates": [name for name, _ in metrics if name in RATES],
+        "undirected": [{"metric": title} for name, title in metrics if better(name) is None],
+    }
+    if given.no_worse_than is not None:
+        found["margin"] = texts.named("compare", "margin", found)
+    results = [_quoted(one, found) for one in facts["results"]]
     known = [one for one in results if one["p_value"] is not None]
+    known.sort(key=lambda one: (not one["gap"], one["p_value"]))
     bounded = [one for one in gaps_first(results) if one["worse"] is not None]
     outcomes = {outcome: [one for one in bounded if one["worse"]["outcome"] == outcome] for outcome in CONCLUSIONS}
-    neutral = {one["metric"]: one["title"] for one in results if better(one["metric"]) is None}
-    found: dict[str, Any] = {
-        **given.values,
-        **facts,
+    found |= {
         **{outcome.replace(" ", "_"): len(entries) for outcome, entries in outcomes.items()},
         "bounded": len(bounded),
         "bounds": sorted(bounded, key=lambda one: (list(CONCLUSIONS).index(one["worse"]["outcome"]), not one["gap"])),
+        "known": known,
         "tested": len(known),
-        "changed": sorted(
-            (one for one in known if one["rejected"]), key=lambda one: (not one["gap"], one["adjusted_p_value"])
-        ),
-        "clearest": sorted(known, key=lambda one: (not one["gap"], one["p_value"]))[:NAMED],
+        "changed": [one for one in known if one["rejected"]],
         "varied": any(one["varied"] for one in results),
         "undefined": len(results) - len(known),
         "small": sum(not _counts(one) for one in known),
-        "metrics": list(dict.fromkeys(one["title"] for one in results)),
-        "undirected": [{"metric": title} for title in neutral.values()],
-        **{"least": LEAST, "NAMED": NAMED, "notes": notes},
     }
-    bounds = given.no_worse_than is not None
-    return {**found, "claim": texts.named("compare", "claim", found) if bounds else ""}
+    return {**found, "claim": texts.named("compare", "claim", found) if given.no_worse_than is not None else ""}
+
+
+def _quoted(entry: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry with its sentences: that of its change, and that of what gets worse."""
+    facts = {**known, **entry, "rate": entry["metric"] in known["rates"]}
+    found = {**entry, "sentence": "" if entry["change"] is None else texts.named("compare", "change", facts)}
+    if entry["worse"] is not None:
+        found["worse"] = {**entry["worse"], "sentence": texts.named("compare", "worse", facts)}
+    return found
 
 
 def _counts(entry: Mapping[str, Any]) -> bool:
@@ -184,6 +207,8 @@ def _metrics(given: Given) -> list[Rate | Mean | Auc]:
         metric = metric_named(name)
         if given.label is None and metric.name not in WITHOUT_LABEL:
             raise InvalidInput(f"Metric {name} needs the true class", option="label", remedy="Give the label")
+        if isinstance(metric, Rate | Auc):
+            check_margin(given.no_worse_than, metric.name, "no_worse_than")
         found.append(metric)
     return found
 
@@ -205,10 +230,13 @@ def _jobs(given: Given, table: tables.Table) -> Iterator[Job]:
     columns = [*([given.label] if given.label else []), *given.versions, *(one.column for one in groupings)]
     check_columns(table, columns, "label, versions or group", table.name)
     frame = pd.DataFrame(table.arrays(list(dict.fromkeys(columns))))
+    references = References(given.reference)
     versions = [_versions(given, table, frame, metric) for metric in metrics]
     rows: list[tuple[str, Array, tuple[str, ...]]] = [
         (one.name, *grouped(table, one.column, frame[one.column], one.level)) for one in groupings
     ]
+    referred = {place: references.of(names, place) for place, _, names in rows}
+    references.check()
     for place, every, names in rows or [("", np.zeros(len(frame), dtype=np.int64), (OVERALL,))]:
         for metric, (label, *both) in zip(metrics, versions, strict=True):
             if isinstance(metric, Auc) or metric.name in SELECTED:
@@ -224,9 +252,9 @@ def _jobs(given: Given, table: tables.Table) -> Iterator[Job]:
                 "varied": not (np.isfinite(pair).all() and (pair[0] == pair[1]).all()),
             }
             for code, name in enumerate(names):
-                yield Job({**common, "what": name, "gap": False}, False, codes == code, tests)
-            for what, own in _gaps(codes, names) if place else ():
-                yield Job({**common, "what": what, "gap": True}, True, own, tests)
+                yield Job({**common, "what": name}, (codes == code,), tests)
+            for what, *sides in _gaps(codes, names, referred[place]) if place else ():
+                yield Job({**common, "what": what}, tuple(sides), tests)
 
 
 def _versions(
@@ -302,21 +330,22 @@ def _means(given: Given, rate: bool, pair: Array, rng: np.random.Generator) -> T
         ends = found.low, found.high
         return _entry(n, pair[0, own].mean(), pair[1, own].mean(), found.estimate, ends, found.p_value, found.exact)
 
-    def of_gap(own: Array) -> dict[str, Any]:
-        least = int(min(own.sum(), (~own).sum()))
-        if least < 2 or not delta.any() or not finite.all():
+    def of_gap(own: Array, other: Array) -> dict[str, Any]:
+        both, least = own | other, int(min(own.sum(), other.sum()))
+        if least < 2 or not delta[both].any() or not finite[both].all():
             return _entry(least)
-        data = Predictions(np.zeros(len(delta), dtype=np.int64), delta, (~own).astype(np.int64), ("own", "rest"))
+        sides = other[both].astype(np.int64)
+        data = Predictions(np.zeros(len(sides), dtype=np.int64), delta[both], sides, ("own", "other"))
         options: dict[str, Any] = {"alpha": given.alpha, "draws": given.draws, "alternative": "equal-tailed"}
         test = permutation_test(data, "mean_score", rng=rng, **options)
         if test.p_value is None:
             return _entry(least)
-        old, new = pair[:, own].mean(axis=1) - pair[:, ~own].mean(axis=1)
+        old, new = pair[:, own].mean(axis=1) - pair[:, other].mean(axis=1)
         ends = test.ci_low, test.ci_high
-        if min(np.ptp(delta[own]), np.ptp(delta[~own])) == 0:
+        if min(np.ptp(delta[own]), np.ptp(delta[other])) == 0:
             # The error of a group whose rows all change alike is unknown, not 0.
-            here, rest = (combined(rows, 1, given.alpha / 2) for rows in (own, ~own))
-            ends = here.minus(rest)[1:]
+            here, there = (combined(rows, 1, given.alpha / 2) for rows in (own, other))
+            ends = here.minus(there)[1:]
         return _entry(least, old, new, test.difference, ends, test.p_value)
 
     combined = of_means(pair, rate)
@@ -339,21 +368,26 @@ def _samples(given: Given, metric: Rate | Auc | Mean, label: Array, pair: Array)
         ends = one.interval(given.alpha)
         return _entry(one.n, one.first, one.second, one.second - one.first, ends, one.p_value, one.exact)
 
-    def of_gap(own: Array) -> dict[str, Any]:
-        here, rest = found(own), found(~own)
-        first, second = here.first - rest.first, here.second - rest.second
-        variance = here.doubt(given.alpha) + rest.doubt(given.alpha)
+    def of_gap(own: Array, other: Array) -> dict[str, Any]:
+        here, there = found(own), found(other)
+        first, second = here.first - there.first, here.second - there.second
+        variance = here.doubt(given.alpha) + there.doubt(given.alpha)
         reach = float(ndtri(1 - given.alpha / 2) * np.sqrt(variance))
         ends = second - first - reach, second - first + reach
-        return _entry(min(here.n, rest.n), first, second, second - first, ends, normal_p(second - first, variance))
+        return _entry(min(here.n, there.n), first, second, second - first, ends, normal_p(second - first, variance))
 
     return Tests(of_group, of_gap, of_samples(found))
 
 
-def _gaps(codes: Array, names: tuple[str, ...]) -> Iterator[tuple[str, Array]]:
-    """Yield the name of each gap, and the mask (n,) of its first group; its second group is all others."""
-    for code in range(1 if len(names) == 2 else len(names)):
-        yield f"gap {names[code]} - {names[1] if len(names) == 2 else rest_of(names[code], names)}", codes == code
+def _gaps(codes: Array, names: tuple[str, ...], reference: str | None) -> Iterator[tuple[str, Array, Array]]:
+    """Yield the name of each gap, and the masks (n,) of its groups; the second one is the reference or all others."""
+    if reference is None and len(names) == 2:
+        reference = names[1]
+    for code, name in enumerate(names):
+        if reference is None:
+            yield f"gap {name} - {rest_of(name, names)}", codes == code, codes != code
+        elif name != reference:
+            yield f"gap {name} - {reference}", codes == code, codes == names.index(reference)
 
 
 def _sections(results: Sequence[Mapping[str, Any]], given: Given, said: Mapping[str, Any]) -> Iterator[Section]:

@@ -50,25 +50,29 @@ class Counterparts:
     """The counterparts of n people, as ``points`` (n, d) of the space and as rows of the model's inputs, ``frame``.
 
     ``person`` (n,) is the file row of the real person that the counterpart is, or -1 if it is not a row of the file.
+    ``clipped`` are the numbers (n, columns) that the map sent beyond the target group's range.
     """
 
     points: Array
     frame: pd.DataFrame
     person: Array
+    clipped: pd.DataFrame
 
 
 def counterparts(space: Space, images: Array, target: Group, target_points: Array) -> Counterparts:
     """Convert finite images (n, k) of a map to counterparts in the target group with rows ``target_points`` (m, d).
 
     If all images are rows of the target group, the counterparts are these people with their own values. Otherwise
-    numbers are rounded in whole-number columns, and categories have the target group's shares
+    numbers are rounded in whole-number columns and clipped to the target group's range, because a transport map has
+    images only among the target group. Categories have the target group's shares
     (:mod:`fairness_audits.transport.plan`). Columns that the map does not move take the target group's values.
     """
     place = places(images, space.to_map(target_points))
     if (place >= 0).all():
-        return Counterparts(target_points[place], target.features.iloc[place], target.rows[place])
+        return Counterparts(target_points[place], target.features.iloc[place], target.rows[place], pd.DataFrame())
     points = space.snapped(space.from_map(images, target_points[0]), target_points)
-    return Counterparts(points, space.frame(points), np.where(place >= 0, target.rows[place], -1))
+    points, frame, clipped = space.within(points, target.features)
+    return Counterparts(points, frame, np.where(place >= 0, target.rows[place], -1), clipped)
 
 
 def places(images: Array, candidates: Array) -> Array:

@@ -24,7 +24,7 @@ LINE = (
 def result(side: DirectionResult) -> dict[str, Any]:
     """Return the findings in one direction under the keys of the JSON."""
     alpha, flips, n = side.direction.given.alpha, side.found.flips, len(side.mapped)
-    quality = side.quality
+    quality, clipped = side.quality, side.counterparts.clipped
     found: dict[str, Any] = plain(
         {
             "direction": side.direction.name,
@@ -58,6 +58,10 @@ def result(side: DirectionResult) -> dict[str, Any]:
                 "ks": dict(quality.ks),
                 "unseen": list(quality.unseen),
                 "real_people": side.real,
+                "clipped": {
+                    "people": clipped.any(axis="columns").sum(),
+                    "columns": {name: count for name, count in clipped.sum().items() if count},
+                },
                 "distance": quality.distance,
                 "facts": dict(side.facts),
             },

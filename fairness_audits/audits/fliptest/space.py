@@ -15,6 +15,8 @@ from fairness_audits.transport.plan import levels_in_shares
 from fairness_audits.values import Array
 
 MISSING = "missing"
+ROUNDING = 1e-9
+"""Largest part of a number, or of its unit, that is rounding."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,21 @@ class Space:
         found = np.hstack([one.snapped(block, other) for (one, block), (_, other) in sides])
         # A missing value has no number.
         return self.points(self.frame(found)) if any(one.gap_of for one in self.inputs) else found
+
+    def within(self, points: Array, rows: pd.DataFrame) -> tuple[Array, pd.DataFrame, pd.DataFrame]:
+        """Clip the numbers of points (n, d) to the ranges that they have in ``rows``.
+
+        Return the points, the same as rows of the model's inputs, and which of their numbers were clipped. Numbers that
+        only rounding takes beyond the range do not count as clipped.
+        """
+        frame, units = self.frame(points), {one.name: one.scale for one in self.inputs if one.levels is None}
+        known, found = rows[list(units)], frame[list(units)]
+        inside = found.clip(known.min(), known.max(), axis="columns")
+        size = np.maximum(inside.abs(), np.array(list(units.values())))
+        clipped = (found - inside).abs() > ROUNDING * size
+        frame[list(units)] = inside
+        moved = np.isin(self.labels, clipped.columns[clipped.any()])
+        return np.where(moved, self.points(frame), points), frame, clipped
 
     def to_map(self, points: Array) -> Array:
         """Convert points (n, d) to the columns that a map sees, (n, k)."""

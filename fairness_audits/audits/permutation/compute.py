@@ -1,7 +1,6 @@
 """Run the tests of all metrics between groups, and correct for their number."""
 
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,6 +28,7 @@ from fairness_audits.progress import track
 from fairness_audits.results.formats import plain, plural
 from fairness_audits.tables import numbers
 from fairness_audits.tables.frame import Table
+from fairness_audits.tables.groupings import as_spelt
 from fairness_audits.tables.levels import level_name, level_of, rest_of
 
 WIDTH = 0.2
@@ -211,38 +211,42 @@ def ranked(metric: Metric, asked: Asked) -> bool:
 class References:
     """The reference groups, and which of them occur in the data."""
 
-    def __init__(self, names: Sequence[str], every: bool) -> None:
+    def __init__(self, names: Sequence[str], every: bool = False) -> None:
         self._names, self._every = tuple(names), every
         self._seen: dict[str, tuple[str, ...]] = {}
         self._found: set[str] = set()
 
-    def last(self, content: Counts | Predictions, grouping: str) -> tuple[Counts | Predictions, bool]:
-        """Return the data with the reference as the last group, and whether there is one.
+    def of(self, groups: tuple[str, ...], grouping: str) -> str | None:
+        """Return the reference among the groups, None if there is none.
 
-        Raises InvalidInput if every grouping needs a reference and none of the references is a group.
+        Raises InvalidInput for several references, and for none if ``every`` grouping needs one.
         """
-        self._seen[grouping] = content.groups
-        found = list(self._named(content.groups, grouping))
+        self._seen[grouping] = groups
+        found = list(self._named(groups, grouping))
         here = list(dict.fromkeys(group for _, group in found))
         self._found.update(name for names, _ in found for name in names)
         if len(here) > 1 or (self._names and self._every and not here):
             raise InvalidInput(
                 f"reference must name one group of {grouping!r}, but names {len(here)}; the groups are "
-                f"{listed(content.groups)}",
+                f"{listed(groups)}",
                 option="reference",
                 column=grouping,
                 remedy="Name one of them",
             )
-        if not here:
+        return here[0] if here else None
+
+    def last(self, content: Counts | Predictions, grouping: str) -> tuple[Counts | Predictions, bool]:
+        """Return the data with the reference as the last group, and whether there is one."""
+        if (own := self.of(content.groups, grouping)) is None:
             return content, False
-        return content.ordered((*(name for name in content.groups if name != here[0]), here[0])), True
+        return content.ordered((*(name for name in content.groups if name != own), own)), True
 
     def _named(self, groups: tuple[str, ...], grouping: str) -> Iterator[tuple[tuple[str, ...], str]]:
         """Yield each group that a reference names, or several references in a row if the group contains commas."""
         for start, stop in combinations(range(len(self._names) + 1), 2):
             names = self._names[start:stop]
             exact = level_of(groups, level_name(names[0]), grouping) if len(names) == 1 else None
-            alike = [group for group in groups if _unquoted(group) == _unquoted(",".join(names))]
+            alike = [group for group in groups if as_spelt(group) == as_spelt(",".join(names))]
             yield from ((names, group) for group in ([exact] if exact else alike))
 
     def check(self) -> None:
@@ -252,11 +256,6 @@ class References:
             raise InvalidInput(
                 f"there is no group {lost[0]!r} (reference)", option="reference", remedy=f"The groups are {known}"
             )
-
-
-def _unquoted(group: str) -> str:
-    """Return a group's name without what a list of names loses: quotes and spaces around commas; ``&`` is a comma."""
-    return re.sub(r"\s*[,&]\s*", ",", " ".join(group.replace('"', "").split()))
 
 
 def with_enough_draws(asked: Asked, jobs: Sequence[Job]) -> Asked:
