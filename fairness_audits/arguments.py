@@ -25,6 +25,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
@@ -127,7 +128,11 @@ class Option:
 
     def refused(self, problem: object, value: Any) -> InvalidInput:
         """Return the error for a value that does not fit, with what to do instead of a value that is gone."""
-        return InvalidInput(str(problem), option=self.name, remedy=FORMER.get(f"{self.name}={value}", ""))
+        remedy = FORMER.get(f"{self.name}={value}", "")
+        with suppress(TypeError, ValueError):
+            if (share := float(value) / 100) > 0.01 and fits(share, self.hint):
+                remedy = f"{value} % is {self.name}={share:g}"
+        return InvalidInput(str(problem), option=self.name, remedy=remedy)
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ def array_of(evaluate: Callable[[Inputs], Any], inputs: Inputs, form: Form) -> A
     except (TypeError, ValueError) as error:
         raise unusable(
             f"the model must return numbers, but returns values such as {output.ravel()[:1].tolist()[0]!r}: return 1 "
-            "for the positive decision and 0 for the other"
+            "for the positive decision and 0 for the other, or pass a fitted model that names its classes (classes_)"
         ) from error
 
 

@@ -31,6 +31,8 @@ TABLE, SEVERAL, SINGLE = (
 """Descriptions of the expected arguments."""
 IN_MEMORY = (("numpy", "ndarray"), ("torch", "Tensor"), ("polars", "DataFrame"), ("pyarrow", "Table"))
 """Tables that a model may take as they are, besides data frames of pandas: root of the module and name of the type."""
+OUTPUTS = ("score", "prediction", "first", "second")
+"""Arguments with a model's outputs."""
 LABELS = 3
 """Number of index labels in a message."""
 
@@ -273,8 +275,13 @@ def _check_shape(one: Argument, expected: str) -> None:
     fits = {TABLE: axes == 2, SEVERAL: framed or len(one.columns) == 1, SINGLE: len(one.columns) == 1}
     if not fits[expected] or not one.columns:
         kind = "a data frame" if framed else "an array"
+        remedy, place = "", ".iloc[:, 1]" if framed else "[:, 1]"
+        if one.argument in OUTPUTS and one.shape[1:] > (1,):
+            remedy = f"If it holds a value for each class, pass that of one class, such as {one.argument}{place}"
         raise InvalidInput(
-            f"expected {one.argument} {expected}, found {kind} of shape {one.shape}", option=one.argument
+            f"expected {one.argument} {expected}, found {kind} of shape {one.shape}",
+            option=one.argument,
+            remedy=remedy,
         )
 
 

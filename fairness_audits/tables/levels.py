@@ -79,6 +79,9 @@ def prediction_classes(
     at = where(places, values[odd], sum(values.values()), values=False)
     problem = f"holds {_shown(values)}: expected 0 and 1, or the values of the label; {str(odd)!r} is in {at}"
     remedy = "If these are scores, pass them as scores, with a threshold"
+    if all(_amount(value) is None for value in strange):
+        one = in_order(map(level_name, values))[-1]
+        remedy = f"Recode them as 0 and 1, or give the label with the same values, and {advised('positive', one)}"
     raise unfit(table, column, "prediction", problem, remedy, places=places)
 
 

@@ -335,3 +335,29 @@ def test_aucs_without_a_variance_have_the_interval_of_their_pairs() -> None:
     assert turned.outcome == "rejected"
     same = fa.compare(y, first=y + 0.0, second=y + rng.random(400) / 2, **call)
     assert all(low < 0 < high for low, high in (one["interval"] for one in same.facts["results"]))
+
+
+def test_a_margin_in_points_and_scores_of_all_classes_are_told_what_to_pass() -> None:
+    call: dict[str, Any] = {"group": ROWS["sex"], "metric": "selection_rate"}
+    decided = {"first": ROWS["y"], "second": ROWS["y"]}
+    with invalid(option="no_worse_than", remedy="5 points are no_worse_than=0.05"):
+        fa.compare(**decided, **call, no_worse_than=5)
+    with invalid(option="margin", remedy="5 points are margin=0.05"):
+        fa.permutation_test(prediction=ROWS["y"], **call, margin=5)
+    with invalid(option="at_least", remedy="80 % is at_least=0.8"):
+        fa.permutation_test(prediction=ROWS["y"], **call, ratio=True, at_least=80)
+    both = np.column_stack([1 - ROWS["y"], ROWS["y"]]).astype(float)
+    with invalid(
+        option="score", remedy="If it holds a value for each class, pass that of one class, such as score[:, 1]"
+    ):
+        fa.permutation_test(ROWS["y"], score=both, group=ROWS["sex"], metric="auc")
+    with invalid(option="prediction", column="prediction"):
+        fa.permutation_test(prediction=np.where(ROWS["y"] == 1, "good", "bad"), **call)
+
+
+def test_weights_and_undefined_ratios_are_said_in_words() -> None:
+    call: dict[str, Any] = {"group": ROWS["sex"], "metric": "selection_rate"}
+    weighted = fa.permutation_test(prediction=ROWS["y"], weight=np.ones(len(ROWS)) * 2, **call, draws=99)
+    assert " weighted rows) and " in weighted.verdict.sentence
+    nobody = fa.permutation_test(prediction=0 * ROWS["y"], ratio=True, **call).verdict.sentence
+    assert ", an undefined ratio: cannot tell." in nobody

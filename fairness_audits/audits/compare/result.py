@@ -14,7 +14,7 @@ from fairness_audits.audits.compare.no_worse import Combined, of_gap, of_group, 
 from fairness_audits.audits.inference import Ends, adjusted_p, least_draws
 from fairness_audits.audits.permutation.compute import References
 from fairness_audits.audits.permutation.core import permutation_test
-from fairness_audits.audits.permutation.equivalence import Conclusion
+from fairness_audits.audits.permutation.equivalence import Conclusion, check_margin
 from fairness_audits.audits.permutation.metrics import RATES, WITHOUT_LABEL, Auc, Mean, Rate, better, metric_named
 from fairness_audits.audits.permutation.outcomes import Predictions
 from fairness_audits.audits.permutation.paired import change, values
@@ -207,6 +207,8 @@ def _metrics(given: Given) -> list[Rate | Mean | Auc]:
         metric = metric_named(name)
         if given.label is None and metric.name not in WITHOUT_LABEL:
             raise InvalidInput(f"Metric {name} needs the true class", option="label", remedy="Give the label")
+        if isinstance(metric, Rate | Auc):
+            check_margin(given.no_worse_than, metric.name, "no_worse_than")
         found.append(metric)
     return found
 

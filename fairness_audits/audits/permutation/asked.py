@@ -10,7 +10,7 @@ import numpy as np
 
 from fairness_audits.arguments import Given
 from fairness_audits.audits.permutation import monte_carlo
-from fairness_audits.audits.permutation.equivalence import Bounds
+from fairness_audits.audits.permutation.equivalence import Bounds, check_margin
 from fairness_audits.audits.permutation.metrics import (
     CALIBRATION,
     EQUALIZED_ODDS,
@@ -178,9 +178,8 @@ def _check_metric(metric: Metric, given: Given) -> None:
         raise InvalidInput(f"metric {name} needs decisions", option="prediction", remedy=remedy)
     if (not (rate or own) or metric is CALIBRATION) and given.score is None:
         raise InvalidInput(f"metric {name} needs scores", option="score", remedy="Give the score")
-    if given.margin is not None and given.margin >= 1 and isinstance(metric, Rate | Auc):
-        problem = f"margin={given.margin:g} allows every difference of {name}"
-        raise InvalidInput(problem, option="margin", remedy="Use a margin below 1")
+    if isinstance(metric, Rate | Auc):
+        check_margin(given.margin, name)
 
 
 def _check_correlation(given: Given) -> None:

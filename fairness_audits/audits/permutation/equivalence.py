@@ -25,6 +25,7 @@ from fairness_audits.audits.permutation.exact import Rates
 from fairness_audits.audits.permutation.monte_carlo import Alternative, MonteCarlo
 from fairness_audits.audits.permutation.score_tests import Comparison, OneSided, is_enumerated, score_test
 from fairness_audits.audits.permutation.statistics import MetricEstimate
+from fairness_audits.errors import InvalidInput
 
 Conclusion = Literal["exceeded", "not shown", "shown"]
 CONCLUSIONS: Mapping[Conclusion, str] = {
@@ -33,6 +34,13 @@ CONCLUSIONS: Mapping[Conclusion, str] = {
     "shown": "within the margin",
 }
 """The conclusions about a margin in words, in the order of a table."""
+
+
+def check_margin(margin: float | None, metric: str, option: str = "margin") -> None:
+    """Raise InvalidInput for a margin that no difference of a rate or an AUC exceeds."""
+    if margin is not None and margin >= 1:
+        remedy = "Use a margin below 1" if margin == 1 else f"{margin:g} points are {option}={margin / 100:g}"
+        raise InvalidInput(f"{option}={margin:g} allows every difference of {metric}", option=option, remedy=remedy)
 
 
 @dataclass(frozen=True)

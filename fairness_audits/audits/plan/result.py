@@ -7,6 +7,7 @@ import pandas as pd
 
 from fairness_audits import texts
 from fairness_audits.arguments import Given
+from fairness_audits.audits.permutation.equivalence import check_margin
 from fairness_audits.audits.permutation.metrics import METRICS
 from fairness_audits.audits.permutation.planning import MOST_ROWS, Planned, auc_variance, detectable_gap, rows_needed
 from fairness_audits.errors import InvalidInput
@@ -88,9 +89,8 @@ def _plan(given: Given) -> Planned:
         raise InvalidInput("sd and metric=mean need each other", option="sd", remedy="Pass both or neither")
     if given.metric != "mean" and not 0 <= given.value <= 1:
         raise InvalidInput(f"value={given.value:g} is outside [0, 1]", option="value", remedy="Pass a rate or an AUC")
-    if given.metric != "mean" and given.margin is not None and given.margin >= 1:
-        problem = f"margin={given.margin:g} allows every difference of {given.metric}"
-        raise InvalidInput(problem, option="margin", remedy="Pass a margin below 1")
+    if given.metric != "mean":
+        check_margin(given.margin, given.metric)
     variance, rarer = None, 1.0
     if given.metric == "mean":
         sd = given.sd or 1.0
