@@ -137,7 +137,7 @@ def sides(name: str) -> tuple[str, dict[bool, str]] | None:
 
 
 def as_spelt(level: str) -> str:
-    """Return a level without what a user may spell in another way: quotes, ``&`` for a comma, spaces around both and cuts."""
+    """Return a level without what a user may spell in another way: quotes, ``&`` for a comma, spaces around them."""
     return re.sub(r"\s*(,|[<>]=?)\s*", r"\1", " ".join(level.replace('"', "").replace("&", ",").split()))
 
 
