@@ -22,7 +22,6 @@ import numpy as np
 from fairness_audits.attacks.engines import unfair_map
 from fairness_audits.attacks.gradient_flow import Plan, step_schedule
 from fairness_audits.attacks.linear_distance import linear_distance
-from fairness_audits.attacks.row_networks import fmn_of_rows
 from fairness_audits.audits.fliptest.core import matched_halves
 from fairness_audits.audits.loss_ratio.ratio_tests import loss_ratio_test
 from fairness_audits.fair_metric import learn
@@ -230,30 +229,31 @@ def robustness(halves: Halves, attribute: str, distance: Array, config: Config) 
 
 def distances(halves: Halves, config: Config) -> Array:
     """Compute the distances (2, M, n) of correctly classified rows, NaN for others and for failed attacks."""
-    import torch
-
-    label = halves.batch.label
-    correct = halves.decision == label[:, None]
+    correct = halves.decision == halves.batch.label[:, None]
     found = np.full(correct.shape, np.nan)
-    for half, x in enumerate(halves.batch.features):
+    for half, (x, label) in enumerate(zip(halves.batch.features, halves.batch.label, strict=True)):
         for m, network in enumerate(halves.network):
             rows = np.flatnonzero(correct[half, m, : config.points if network else None])
             own = _one(halves.parameters, m)
             if network:
-                tensors = {name: torch.from_numpy(values.astype(float)) for name, values in own.items()}
-                found[half, m, rows] = fmn_of_rows(
-                    lambda points, tensors=tensors: mlp.log_probabilities(tensors, points[None])[0],
-                    x[rows],
-                    label[half, rows],
-                    steps=config.fmn_steps,
-                    start_steps=config.fmn_start_steps,
-                ).distance
+                found[half, m, rows] = _of_network(own, x[rows], label[rows], config)
             else:
                 # The margin of a regression is the pre-activation of its first hidden unit.
                 weight = np.stack([np.zeros(x.shape[1]), own["w1"][0, :, 0]])
                 bias = np.array([0.0, own["b1"][0, 0]])
-                found[half, m, rows] = linear_distance(weight, bias, x[rows], label[half, rows]).distance
+                found[half, m, rows] = linear_distance(weight, bias, x[rows], label[rows]).distance
     return found
+
+
+def _of_network(own: Mapping[str, Array], x: Array, label: Array, config: Config) -> Array:
+    """Bound the distances of rows of one network."""
+    import torch
+
+    from fairness_audits.attacks.row_networks import fmn_of_rows
+
+    network = {name: torch.from_numpy(values.astype(float)) for name, values in own.items()}
+    steps = {"steps": config.fmn_steps, "start_steps": config.fmn_start_steps}
+    return fmn_of_rows(lambda rows: mlp.log_probabilities(network, rows[None])[0], x, label, **steps).distance
 
 
 def facts(effects: Mapping[str, Effects], accuracy: Array, network: Array, rows: int) -> Iterator[dict[str, Any]]:
@@ -270,7 +270,7 @@ def facts(effects: Mapping[str, Effects], accuracy: Array, network: Array, rows:
             where = {"pool": pool, "band": band}
             u, e = unfairness[..., members][..., inside], error[..., members][..., inside]
             yield {**where, "statistic": "models", "value": inside.sum()}
-            found = agreement(*u, of_all[inside])
+            found = agreement(u[0], u[1], of_all[inside])
             for k, measure in enumerate(names):
                 yield {**where, "measure": measure, "statistic": "reliability", "value": found.reliability[k]}
                 if inside.any():

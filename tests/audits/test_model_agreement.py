@@ -107,7 +107,7 @@ def test_a_gap_is_that_of_the_permutation_test(audit: str) -> None:
             data, METRICS[audit], Settings("auto", "two-sided", 0.05, 99, 0.0), np.random.default_rng(0)
         )
         found = EFFECTS[f"{audit} race"]
-        assert found.unfairness[1, model] == pytest.approx(abs(test.difference) / 0.05)
+        assert found.unfairness[1, model] == pytest.approx(np.abs(test.difference) / 0.05)
         assert found.error[1, model] > 0
 
 
@@ -124,14 +124,11 @@ def test_flips_are_those_of_fliptest_less_its_noise_floor() -> None:
                 rng.bit_generator.state = state
                 people = People(pair.features, np.zeros(len(pair.rows)), decide(model, pair.features))
                 flips = (people.decision != decide(model, pair.images)).mean()
-                floor, side = sizes_between_halves(
-                    people,
-                    np.arange(4),
-                    lambda points, _, model=model: People(points, np.zeros(len(points)), decide(model, points)),
-                    20,
-                    3,
-                    rng,
-                )
+
+                def again(points: Array, _: Array, model: int = model) -> People:
+                    return People(points, np.zeros(len(points)), decide(model, points))
+
+                floor, side = sizes_between_halves(people, np.arange(4), again, 20, 3, rng)
                 expected[half, model] += (flips - floor.either.mean() / side) / 2
     assert EFFECTS["fliptest sex"].unfairness == pytest.approx(expected / 0.05)
 

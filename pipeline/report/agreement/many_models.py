@@ -1,8 +1,8 @@
 """Whether the audits agree on many equally accurate models, and what a choice by one audit does to the others."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,6 @@ from pipeline.report.agreement.measures import MEASURES, plain
 from pipeline.report.estimators import estimate
 from pipeline.report.inputs import Inputs, NotRun
 from pipeline.report.registry import artefact
-from pipeline.report.selection import select
 from pipeline.report.stamp import Picture
 from pipeline.report.table import StampedTable, tabulated
 
@@ -46,30 +45,41 @@ class Pool(NamedTuple):
         return f"{w.dataset_label(self.dataset)}, {POOLS[self.pool]}"
 
 
-def compared(inputs: Inputs) -> pd.DataFrame:
-    """Return the rows of equally accurate models. Raises NotRun if there are none."""
+class Models(NamedTuple):
+    """Equally accurate models: ``blocks`` of their rows, and the rows by pool, statistic, measure and other."""
+
+    blocks: set[str]
+    numbers: Mapping[tuple[Pool, str, str, str], pd.DataFrame]
+
+    @property
+    def pools(self) -> list[Pool]:
+        """Return the pools in order."""
+        return sorted(
+            {pool for pool, *_ in self.numbers}, key=lambda pool: (pool.dataset, list(POOLS).index(pool.pool))
+        )
+
+    def measures(self, pool: Pool) -> list[str]:
+        """Return the names of the audits of a pool, those of an attribute together."""
+        own = {measure for one, statistic, measure, _ in self.numbers if (one, statistic) == (pool, "reliability")}
+        return ordered(own, [AUDITS[0], *(f"{audit} {name}" for name in w.ATTRIBUTES for audit in AUDITS[1:])])
+
+    def mean(self, pool: Pool, statistic: str, measure: str, other: str = "") -> Estimate:
+        """Return the mean of a number over the splits with Student's interval; NaN if the pool lacks it."""
+        found = self.numbers.get((pool, statistic, measure, other))
+        return Estimate(float("nan")) if found is None else estimate("mean", found)
+
+
+def compared(inputs: Inputs) -> Models:
+    """Return the numbers of equally accurate models. Raises NotRun if there are none."""
     rows = plain(inputs)
     if (found := rows[rows["audit"] == AUDIT]).empty:
         blocks = [block for block in inputs.config["experiment"].get("grid", {}) if block.startswith("many_models")]
         raise NotRun(str(inputs.absence("Not run: this run does not audit many models of one split.", blocks)))
-    return found[found["band"] == EQUAL]
-
-
-def pools(rows: pd.DataFrame) -> list[Pool]:
-    """Return the pools in order."""
-    return [
-        Pool(dataset, pool)
-        for dataset in sorted(set(rows["dataset"]))
-        for pool in ordered(set(rows.loc[rows["dataset"] == dataset, "pool"]), POOLS)
-    ]
-
-
-def measures(rows: pd.DataFrame, pool: Pool) -> list[str]:
-    """Return the names of the audits of a pool, those of an attribute together."""
-    attributes = [*w.ATTRIBUTES]
-    names = [AUDITS[0], *(f"{audit} {attribute}" for attribute in attributes for audit in AUDITS[1:])]
-    own = select(rows, {**pool._asdict(), "statistic": "reliability"})
-    return ordered(set(own["measure"]), names)
+    names = ["dataset", "pool", "statistic", "measure", "other"]
+    grouped = (
+        found[(found["band"] == EQUAL) & found["measure"].notna()].fillna({"other": ""}).groupby(names, sort=False)
+    )
+    return Models(set(found["block"]), {(Pool(*key[:2]), *key[2:]): part for key, part in grouped})
 
 
 def named(measure: str) -> str:
@@ -79,28 +89,24 @@ def named(measure: str) -> str:
     return f"{name}, {w.ATTRIBUTES[attribute]}" if attribute else name
 
 
-def mean(rows: pd.DataFrame, pool: Pool, statistic: str, measure: str, other: str = "") -> Estimate:
-    """Return the mean of a number over the splits with Student's interval; NaN if the pool lacks it."""
-    setting: dict[str, Any] = {**pool._asdict(), "statistic": statistic, "measure": measure}
-    found = select(rows, {**setting, **({"other": other} if other else {})})
-    return estimate("mean", found) if len(found) else Estimate(float("nan"))
-
-
-def cells(rows: pd.DataFrame, pool: Pool) -> Iterator[tuple[int, int, Estimate]]:
+def cells(models: Models, pool: Pool) -> Iterator[tuple[int, int, Estimate]]:
     """Yield the reliabilities on the diagonal, and the corrected correlations below it."""
-    names = measures(rows, pool)
+    names = models.measures(pool)
     for i, measure in enumerate(names):
-        yield i, i, mean(rows, pool, "reliability", measure)
+        yield i, i, models.mean(pool, "reliability", measure)
         for j, other in enumerate(names[:i]):
-            both = [mean(rows, pool, "corrected", *pair) for pair in ((measure, other), (other, measure))]
-            yield i, j, next((one for one in both if one.n), both[0])
+            # A pair has one row, in the order of the audit.
+            pairs = [
+                pair for pair in ((measure, other), (other, measure)) if (pool, "corrected", *pair) in models.numbers
+            ]
+            yield i, j, models.mean(pool, "corrected", *pairs[0])
 
 
-def _heat_map(axes: Axes, rows: pd.DataFrame, pool: Pool) -> None:
+def _heat_map(axes: Axes, models: Models, pool: Pool) -> None:
     """Draw the cells of a pool."""
-    names = measures(rows, pool)
+    names = models.measures(pool)
     colors, scale = colormaps[COLORS], Normalize(-1, 1, clip=True)
-    for i, j, found in cells(rows, pool):
+    for i, j, found in cells(models, pool):
         known = np.isfinite(found.value)
         color = EMPTY if i == j or not known else colors(scale(found.value))
         axes.fill([j, j + 1, j + 1, j], [i, i, i + 1, i + 1], facecolor=color, edgecolor="white", linewidth=0.6)
@@ -123,19 +129,19 @@ def _heat_map(axes: Axes, rows: pd.DataFrame, pool: Pool) -> None:
     "nothing about the other. Below 0, the fairer model by one audit is the less fair one by the other.",
 )
 def figure_many_models(inputs: Inputs) -> Picture:
-    rows = compared(inputs)
-    every = pools(rows)
+    models = compared(inputs)
+    every = models.pools
     down = -(-len(every) // 2)
     figure, panels = new_panels(2.75 * down, down, 2)
     for axes in panels.flat[len(every) :]:
         axes.set_visible(False)
     for pool, axes in zip(every, panels.flat, strict=False):
-        _heat_map(axes, rows, pool)
+        _heat_map(axes, models, pool)
     finish(figure, panels, titles=[pool.title for pool in every])
     return Picture(
         figure,
         "Do the audits order equally accurate models alike?",
-        inputs.stamp(set(rows["block"])),
+        inputs.stamp(models.blocks),
         "For each data set, and for regressions and networks, a triangle of correlations between the audits of each "
         "attribute, coloured from blue (negative) to red (positive).",
         notes=(
@@ -162,12 +168,12 @@ def read_as() -> tuple[str, ...]:
     "that the choice did not use.",
 )
 def table_choices(inputs: Inputs) -> StampedTable:
-    rows = compared(inputs)
-    every = pools(rows)
-    audits = ordered({name for pool in every for name in measures(rows, pool)}, measures(rows, every[0]))
+    models = compared(inputs)
+    every = models.pools
+    audits = max((models.measures(pool) for pool in every), key=len)
 
     def unfairness(place: tuple[Pool, str], other: str) -> Estimate:
-        return mean(rows, place[0], "chosen", place[1], other)
+        return models.mean(place[0], "chosen", place[1], other)
 
     return tabulated(
         "Choices among equally accurate models.",
@@ -176,9 +182,9 @@ def table_choices(inputs: Inputs) -> StampedTable:
         [
             ((w.dataset_label(pool.dataset), POOLS[pool.pool], named(choice)), (pool, choice))
             for pool in every
-            for choice in (*measures(rows, pool), *CHOICES)
+            for choice in (*models.measures(pool), *CHOICES)
         ],
-        inputs.stamp(set(rows["block"])),
+        inputs.stamp(models.blocks),
         (
             "Rows: the model that looks best by an audit on one half of the held-out rows. Columns: its unfairness by "
             "each audit on the other half, mean of both ways and of the splits; 1 is the tolerance.",

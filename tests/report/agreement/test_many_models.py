@@ -30,13 +30,13 @@ def of_split(dataset: str, split: int, sign: float = -1.0) -> list[dict]:
     truth = {attribute: rng.normal(size=2 * MODELS) for attribute in ATTRIBUTES[dataset]}
 
     def noisy(values: np.ndarray) -> Effects:
-        return Effects(values + 0.1 * rng.normal(size=(2, 2 * MODELS)), np.full((2, 2 * MODELS), 0.1))
+        return Effects(values + 0.05 * rng.normal(size=(2, 2 * MODELS)), np.full((2, 2 * MODELS), 0.1))
 
     effects = {}
     if dataset != "law":
         effects["loss_ratio"] = noisy(5 + np.where(network, rng.normal(size=2 * MODELS), sign * 2 * truth["sex"]))
     for audit in AUDITS[1:]:
-        effects |= {f"{audit} {attribute}": noisy(3 + 0.2 * values) for attribute, values in truth.items()}
+        effects |= {f"{audit} {attribute}": noisy(3 + 0.1 * values) for attribute, values in truth.items()}
     accuracy = 0.8 + 1e-4 * rng.normal(size=(2, 2 * MODELS))
     return list(facts(effects, accuracy, network, rows=1000))
 
@@ -69,9 +69,9 @@ def test_the_figure_has_each_pair_once_and_the_reliabilities_on_the_diagonal(inp
     studies.check(made)
     shown = [axes for axes in made.figure.axes if axes.get_visible()]
     assert [len(axes.patches) for axes in shown] == [66, 66, 66, 66, 55, 55]
-    rows = many_models.compared(inputs)
-    found = {(i, j): one for i, j, one in many_models.cells(rows, Pool("adult", REGRESSIONS))}
-    names = many_models.measures(rows, Pool("adult", REGRESSIONS))
+    models, pool = many_models.compared(inputs), Pool("adult", REGRESSIONS)
+    found = {(i, j): one for i, j, one in many_models.cells(models, pool)}
+    names = models.measures(pool)
     gender = names.index("selection_rate sex")
     assert found[gender, 0].value == pytest.approx(-1, abs=0.05)
     assert found[gender, gender].value == pytest.approx(0.8, abs=0.05)
