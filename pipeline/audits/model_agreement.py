@@ -252,8 +252,13 @@ def _of_network(own: Mapping[str, Array], x: Array, label: Array, config: Config
     from fairness_audits.attacks.row_networks import fmn_of_rows
 
     network = {name: torch.from_numpy(values.astype(float)) for name, values in own.items()}
-    steps = {"steps": config.fmn_steps, "start_steps": config.fmn_start_steps}
-    return fmn_of_rows(lambda rows: mlp.log_probabilities(network, rows[None])[0], x, label, **steps).distance
+    return fmn_of_rows(
+        lambda rows: mlp.log_probabilities(network, rows[None])[0],
+        x,
+        label,
+        steps=config.fmn_steps,
+        start_steps=config.fmn_start_steps,
+    ).distance
 
 
 def facts(effects: Mapping[str, Effects], accuracy: Array, network: Array, rows: int) -> Iterator[dict[str, Any]]:
