@@ -211,15 +211,40 @@ def sizes_between_halves(
         Number of people in a half.
 
     """
-    splits, side = halves(len(people.points), most, draws, rng), min(len(people.points) // 2, most)
-    if not splits or not side:
-        return Sizes(*np.empty((2, 0), dtype=np.int64)), side
-    source = np.concatenate([split.source for split in splits])
-    matched = np.concatenate([split.target[_matched(people.points[:, moving], split)] for split in splits])
-    counterparts = people.points[source]
-    counterparts[:, moving] = people.points[matched][:, moving]
-    decided = decide(counterparts, source).decision
-    return noise_floor(people.decision, splits, decided.reshape(len(splits), side)), side
+    source, counterparts = matched_halves(people.points, moving, most, draws, rng)
+    if not source.size:
+        return Sizes(*np.empty((2, 0), dtype=np.int64)), source.shape[1]
+    decided = decide(counterparts.reshape(-1, counterparts.shape[-1]), source.ravel()).decision
+    return Sizes.of(people.decision[source], decided.reshape(source.shape)), source.shape[1]
+
+
+def matched_halves(
+    points: Array, moving: Array, most: int, draws: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Split people at random into halves, and match each person in one half with a counterpart in the other.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, d)
+        The people.
+    moving, most, draws, rng
+        As in :func:`sizes_between_halves`.
+
+    Returns
+    -------
+    source : ndarray of shape (B, side)
+        Positions of the people of one half in each of the ``draws`` splits.
+    counterparts : ndarray of shape (B, side, d)
+        Their counterparts.
+
+    """
+    splits = halves(len(points), most, draws, rng)
+    source = np.array([split.source for split in splits], dtype=np.int64).reshape(len(splits), -1)
+    counterparts = points[source]
+    if source.size:
+        matched = np.stack([split.target[_matched(points[:, moving], split)] for split in splits])
+        counterparts[..., moving] = points[matched][..., moving]
+    return source, counterparts
 
 
 def _matched(moving: Array, split: RandomSplit) -> Array:
