@@ -9,8 +9,8 @@ from typing import Self
 class InvalidInput(ValueError):
     """An error about an input that the user can correct.
 
-    The text states the problem and then the remedy. It names options as in Python: ``step_size``, ``draws=99``. The
-    command writes them as flags: ``--step-size``, ``--draws 99``.
+    The text states the problem and then the remedy. It names options alike in Python and on the command line:
+    ``step_size``.
 
     Parameters
     ----------

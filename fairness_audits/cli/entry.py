@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import shutil
 import sys
 import textwrap
@@ -67,8 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _failed(arguments.debug, "interrupted: no result was written", INTERRUPTED)
     except (ValueError, OSError) as error:
-        options = arguments.command.options if arguments.command else {}
-        return _failed(arguments.debug, f"error: {in_shell(str(error), options)}", BAD_INPUT)
+        return _failed(arguments.debug, f"error: {error}", BAD_INPUT)
     except SystemExit as ended:
         if ended.code == BAD_INPUT:  # argparse's, which has said why
             raise
@@ -234,29 +232,6 @@ def _unrecognized(words: Sequence[str], options: Mapping[str, Option]) -> str:
     needed = listed([one.flag for one in options.values() if one.required])
     needs = f". The audit needs {needed}; --help lists all" if needed else ""
     return f"unrecognized arguments: {' '.join(words)}{hints}{needs}"
-
-
-def in_shell(message: str, options: Mapping[str, Option]) -> str:
-    """Return a message with the options as the shell takes them; names in quotes are no options.
-
-    >>> from fairness_audits.cli.commands import COMMANDS
-    >>> in_shell("Set trust_pickle, or map='exact'. There is no column 'null_draws'", COMMANDS["fliptest"].options)
-    "Set --trust-pickle, or --map 'exact'. There is no column 'null_draws'"
-    """
-
-    def flag(found: re.Match[str]) -> str:
-        name, value = found.groups()
-        if value is None:
-            # A name of one word may be that word.
-            return options[name].flag if "_" in name else name
-        return options[name].flag if value == "=True" else f"{options[name].flag} "
-
-    names = "|".join(sorted(options, key=len, reverse=True))
-    return (
-        re.sub(rf"(?<![\w'\"./-])({names})(?:(=True\b|=(?=\S))|(?![\w'\"]|[./-]\w))", flag, message)
-        if names
-        else message
-    )
 
 
 def _failed(debug: bool, message: str, status: int) -> int:

@@ -482,7 +482,7 @@ def test_a_models_file_is_the_model(kind: str, people: pd.DataFrame, office: Pat
     asked = [*given, "--predict", f"model.{kind}", "no--id"]
     if trusted:
         status, _, err = run("fliptest", *asked)
-        assert (status, "is a pickled model" in err, "set --trust-pickle" in err) == (2, True, True)
+        assert (status, "is a pickled model" in err, "set trust_pickle" in err) == (2, True, True)
     assert (
         positives(json_of("fliptest", *asked, *["--trust-pickle"] * trusted)) == (model.predict(inputs) == "yes").sum()
     )

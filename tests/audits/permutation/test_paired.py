@@ -115,7 +115,7 @@ def test_what_gets_worse_has_its_level_at_the_margin() -> None:
             u = rng.random(2 * n)
             other = np.where(rng.random(2 * n) < 0.9, u, rng.random(2 * n))
             pair = np.stack([u < np.where(own, *first), other < np.where(own, *second)]).astype(float)
-            shown += of_gap(of_means(pair, rate=True), own, 0.05, 0.05).high < margin
+            shown += of_gap(of_means(pair, rate=True), own, ~own, 0.05, 0.05).high < margin
         assert at_most(shown / trials, 0.05, trials)
 
 
