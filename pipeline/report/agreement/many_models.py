@@ -76,9 +76,9 @@ def compared(inputs: Inputs) -> Models:
         blocks = [block for block in inputs.config["experiment"].get("grid", {}) if block.startswith("many_models")]
         raise NotRun(str(inputs.absence("Not run: this run does not audit many models of one split.", blocks)))
     names = ["dataset", "pool", "statistic", "measure", "other"]
-    grouped = (
-        found[(found["band"] == EQUAL) & found["measure"].notna()].fillna({"other": ""}).groupby(names, sort=False)
-    )
+    # Stored text has "nan" where a row has no value.
+    texts = found[names].mask(found[names] == "nan").fillna({"other": ""})
+    grouped = found.assign(**texts)[(found["band"] == EQUAL) & texts["measure"].notna()].groupby(names, sort=False)
     return Models(set(found["block"]), {(Pool(*key[:2]), *key[2:]): part for key, part in grouped})
 
 
