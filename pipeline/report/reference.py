@@ -51,7 +51,7 @@ COMMITTED: Mapping[str, Mapping[str, How]] = {
             f"{name}{side}": how
             for side in SIDES
             for names, how in (
-                (("decision", "decision_image", "flips"), How.AS_IT_IS),
+                (("rows", "decision", "decision_image", "flips"), How.AS_IT_IS),
                 (("features", "images", "score", "score_image"), How.WITHIN_DECISIONS),
                 (("target_features", "target_score"), How.SORTED),
             )

@@ -288,7 +288,7 @@ def test_a_cut_is_in_the_precision_of_the_column_and_levels_are_named_as_written
             assert crossed
             table.add(made)
             table.add(crossed)
-            cut = contingency(table, label="y", group="share>=0.7", prediction="d")
+            cut = contingency(table, label="y", group="share >= 0.7", prediction="d")
             assert dict(zip(cut.groups, cut.sizes.tolist(), strict=True)) == {
                 "share < 0.7": (expected < 0.7).sum(),
                 "share >= 0.7": (expected >= 0.7).sum(),
@@ -431,15 +431,15 @@ def test_a_missing_part_of_a_crossed_or_cut_group_is_placed_in_its_file(tmp_path
     for name, part in (("a", spoiled[:400]), ("b", spoiled[400:])):
         part.to_parquet(tmp_path / f"{name}.parquet", index=False)
     with opened(tmp_path, "duckdb") as table:
-        for name in ("sex*logit", "logit>=0", "sex*logit>=0"):
+        for name in ("sex*logit", "logit >= 0", "sex*logit >= 0"):
             made = grouping(name, table.columns)
             assert made
             table.add(made)
             for read in (contingency, predictions):
                 with invalid(option="group", column=name, row=50):
                     read(table, label="y", group=name, prediction="made")  # type: ignore[operator]
-        with invalid(option="group", column="logit>=0"):
-            contingency(table, label="logit>=0", group="sex", prediction="made")
+        with invalid(option="group", column="logit >= 0"):
+            contingency(table, label="logit >= 0", group="sex", prediction="made")
 
 
 @pytest.mark.parametrize(
