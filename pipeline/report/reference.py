@@ -29,8 +29,6 @@ LARGE = 4096
 """Size from which an array is rounded, and from which parameters are not kept."""
 DIGITS = 8
 """Significant digits of large arrays."""
-ROWS = "tidy"
-"""Name under which a study declares that it reads the tidy rows of an audit itself, besides the collected ones."""
 SIDES = ("", "_reverse")
 """Suffixes of an audit's array names for the two directions of the map."""
 
@@ -51,7 +49,7 @@ COMMITTED: Mapping[str, Mapping[str, How]] = {
             f"{name}{side}": how
             for side in SIDES
             for names, how in (
-                (("rows", "decision", "decision_image", "flips"), How.AS_IT_IS),
+                (("decision", "decision_image", "flips"), How.AS_IT_IS),
                 (("features", "images", "score", "score_image"), How.WITHIN_DECISIONS),
                 (("target_features", "target_score"), How.SORTED),
             )
@@ -90,10 +88,10 @@ def recorded(inputs: Inputs) -> Inputs:
     partitions = {key: inputs.datasets[name].levels for key, name in datasets.items() if name in inputs.datasets}
     audits = {}
     for key, audit in inputs.audits.items():
-        names = registry.arrays(inputs.study, key, [ROWS, *audit.arrays])
-        arrays = {name: audit.arrays[name] for name in names if name != ROWS}
+        arrays = {name: audit.arrays[name] for name in registry.arrays(inputs.study, key, audit.arrays)}
         arrays = committed(replace(audit, arrays=arrays), partitions.get(key, {}), key)
-        rows = audit.rows if ROWS in names else audit.rows.iloc[:0, :0]
+        # The tidy rows are collected.
+        rows = audit.rows.iloc[:0, :0]
         audits[key] = replace(audit, rows=rows, arrays={name: rounded(array) for name, array in arrays.items()})
     classifiers = {key: _recorded_classifier(inputs.study, key, one) for key, one in inputs.classifiers.items()}
     return replace(inputs, audits=audits, classifiers=classifiers)

@@ -6,7 +6,7 @@ COLUMNS = (
 )
 """Columns of the rows of a complete run, besides the first ones of :mod:`pipeline.stages.collect`."""
 ARRAYS = {
-    "*/robustness_bias": "tidy class superclass digit age gender race",
+    "*/robustness_bias": "class superclass digit age gender race",
     "linear/* networks* regularizer/* regularizer_[!v]*": "correct distance_* tried_*",
     "pretrained*": "correct *_smoothing",
     "networks*/cifar10/* networks*/digits/*": "example_*",

@@ -32,7 +32,8 @@ from fairness_audits.results.formats import number
 from fairness_audits.values import Array, Classifier
 from pipeline.report import labels as w
 from pipeline.report.estimators import LEVEL
-from pipeline.report.inputs import Inputs
+from pipeline.report.inputs import Inputs, as_text
+from pipeline.report.selection import select
 from pipeline.values import AuditResult, DatasetSummary
 
 Made = TypeVar("Made")
@@ -316,6 +317,8 @@ def audited(inputs: Inputs, block: str = "", dataset: str = "", network: str = "
 
 def _audited(inputs: Inputs) -> list[Audited]:
     of = {point["keys"].audit: point for point in inputs.points}
+    texts = dict.fromkeys(("attack", "partition", "level", "denominator"), "")
+    rows = as_text(inputs.rows.reindex(columns=[*texts, "epoch", "statistic", "value", "reason"])).fillna(texts)
     found = []
     for key, result in inputs.audits.items():
         point, method = of[key], of[key]["method"]
@@ -324,6 +327,7 @@ def _audited(inputs: Inputs) -> list[Audited]:
         tolerance = float(point["audit"]["smoothing_tolerance"])
         classifier, data = inputs.classifiers.get(keys.classifier), inputs.datasets.get(keys.dataset)
         levels = data.levels if data else {}
+        result = replace(result, rows=rows.loc[_collected(inputs, point).index])
         one = Audited(
             key, *names, keys.dataset, keys.classifier, method, result, tolerance=tolerance, levels=levels,
             classifier=classifier,
@@ -337,6 +341,15 @@ def _audited(inputs: Inputs) -> list[Audited]:
         found.append(one)
     linear = {one.data: one.accuracy for one in found if one.block == LINEAR}
     return [replace(one, linear=linear.get(one.data, math.nan)) for one in found]
+
+
+def _collected(inputs: Inputs, point: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the collected rows of the audit of a point. The grid's settings are in the names of its id."""
+    setting = {"block": point["block"], "dataset": point["dataset"]["name"], "method": point["method"]["name"]}
+    for group, name in zip(("dataset", "method", "audit"), point["id"][1:], strict=True):
+        keys = (part.partition("=")[0] for part in name.split("@")[1:])
+        setting |= {key: point[group][key] for key in keys if key in point[group] and key in inputs.rows}
+    return select(inputs.rows, setting)
 
 
 def upper_bounds(found: Iterable[Audited]) -> str:

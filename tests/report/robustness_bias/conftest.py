@@ -27,8 +27,10 @@ def alone() -> Inputs:
         if (name := key.split("/")[1]) != DIGITS:
             audits[key] = AuditResult.not_run(MissingData(name, REASON.format(name), one.method, STUDY))
     here = whole.rows["dataset"] == DIGITS
-    kept = here | ~whole.rows.duplicated(["block", "dataset", "method"])
+    settings = "block dataset method fold model alpha penalised_level training pretrained width distance second_order"
+    kept = here | ~whole.rows.duplicated(settings.split())
     rows = whole.rows.assign(
+        reason=whole.rows["dataset"].astype(object).where(~here).map(REASON.format, na_action="ignore"),
         statistic=whole.rows["statistic"].astype(object).where(here, "absent"),
         origin=whole.rows["origin"].astype(object).where(here, "absent"),
     )[kept]
