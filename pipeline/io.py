@@ -206,9 +206,12 @@ def load_claims(path: Path | str) -> list[dict[str, Any]]:
 
 
 def _column(series: pd.Series) -> np.ndarray:
-    """Convert a column to a plain array: numbers unchanged, everything else as fixed-width text (never pickled)."""
+    """Convert a column to a plain array: numbers unchanged, everything else as fixed-width text (never pickled).
+
+    A missing text becomes an empty one.
+    """
     array = series.to_numpy()
-    return array if array.dtype.kind in "biuf" else array.astype(str)
+    return array if array.dtype.kind in "biuf" else series.fillna("").to_numpy().astype(str)
 
 
 def _stored(path: Path | str, *wanted: str, weights: bool = True) -> Stored:

@@ -1,8 +1,8 @@
 r"""Whether measures agree on models: rank correlations corrected for noise, and the models that measures choose.
 
-Each of K measures is taken of M models on two halves of the rows, which share no row. Let :math:`e_A^1` and
-:math:`e_A^2` be the ranks of measure A on the halves, less their linear regression on the ranks of the accuracy. With
-Pearson's correlation r,
+Each of K measures is taken of M models on two halves of the rows, which share no row. Rank the models by
+measure A on each half, and regress these ranks on the ranks of the accuracy. Let :math:`e_A^1` and :math:`e_A^2` be the
+residuals. With Pearson's correlation r,
 
 .. math:: \rho_A = r(e_A^1, e_A^2), \qquad
           \rho_{AB} = \frac{r(e_A^1, e_B^2) + r(e_A^2, e_B^1)}{2 \sqrt{\rho_A\, \rho_B}}
@@ -52,7 +52,10 @@ def agreement(first: Array, second: Array, accuracy: Array) -> Agreement:
 
 
 def _unit_residuals(values: Array, accuracy: Array) -> Array:
-    """Return the ranks (K, M), less their regression on those of the accuracy, with length 1; NaN if constant."""
+    """Return the residuals (K, M) of the ranks after regression on the ranks of accuracy, scaled to length 1.
+
+    A constant row is NaN.
+    """
     ranks, given = (rankdata(one, axis=-1) - (values.shape[1] + 1) / 2 for one in (values, accuracy))
     if given.any():
         ranks = ranks - np.outer(ranks @ given, given) / (given @ given)

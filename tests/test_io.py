@@ -155,6 +155,13 @@ def test_an_audit_of_absent_data_is_one_row_that_says_why(tmp_path: Path) -> Non
     assert found.rows.to_dict("records") == [row]
 
 
+def test_a_text_that_a_row_lacks_comes_back_empty_and_not_as_a_name(tmp_path: Path) -> None:
+    rows = pd.DataFrame([{"repetition": 0, "statistic": "raw", "other": "tpr", "value": 1.0}])
+    rows = pd.concat([rows, rows.drop(columns="other")], ignore_index=True)
+    io.save(AuditResult("a", "toy", "baseline", "official", rows, {}), tmp_path / "a.npz")
+    assert io.load_audit(tmp_path / "a.npz").rows["other"].tolist() == ["tpr", ""]
+
+
 def test_a_checkpoint_of_other_code_is_not_continued(tmp_path: Path) -> None:
     mark, output = np.array("work"), tmp_path / "made.npz"
     io.CheckpointFile(output, "code").save(mark, {"step": np.array(3)})

@@ -30,6 +30,7 @@ from fairness_audits.models import mlp
 from fairness_audits.transport import exact
 from fairness_audits.validation import Checked, Count, NonNegative, Positive, at_least, not_empty
 from fairness_audits.values import Array, Batch, Classifier, Dataset
+from pipeline.audits.tabular_robustness import of_network
 from pipeline.counterparts import Between, directions, fitted, mapped
 from pipeline.rank_agreement import agreement, chosen
 from pipeline.values import AuditResult
@@ -146,7 +147,7 @@ def _one(parameters: Mapping[str, Array], model: int) -> dict[str, Array]:
 
 
 def measured(halves: Halves, config: Config, rng: np.random.Generator) -> dict[str, Effects]:
-    """Measure all models by each audit; the names are those of the audit and of the attribute."""
+    """Return the effects of all models, by audit and attribute (``tpr sex``)."""
     attributes = list(halves.dataset.protected)
     found: dict[str, Effects] = {}
     if "loss_ratio" in config.audits:
@@ -236,29 +237,14 @@ def distances(halves: Halves, config: Config) -> Array:
             rows = np.flatnonzero(correct[half, m, : config.points if network else None])
             own = _one(halves.parameters, m)
             if network:
-                found[half, m, rows] = _of_network(own, x[rows], label[rows], config)
+                own = {name: values[0] for name, values in own.items()}
+                found[half, m, rows] = of_network(own, x[rows], label[rows], config.fmn_steps, config.fmn_start_steps)
             else:
                 # The margin of a regression is the pre-activation of its first hidden unit.
                 weight = np.stack([np.zeros(x.shape[1]), own["w1"][0, :, 0]])
                 bias = np.array([0.0, own["b1"][0, 0]])
                 found[half, m, rows] = linear_distance(weight, bias, x[rows], label[rows]).distance
     return found
-
-
-def _of_network(own: Mapping[str, Array], x: Array, label: Array, config: Config) -> Array:
-    """Bound the distances of rows of one network."""
-    import torch
-
-    from fairness_audits.attacks.row_networks import fmn_of_rows
-
-    network = {name: torch.from_numpy(values.astype(float)) for name, values in own.items()}
-    return fmn_of_rows(
-        lambda rows: mlp.log_probabilities(network, rows[None])[0],
-        x,
-        label,
-        steps=config.fmn_steps,
-        start_steps=config.fmn_start_steps,
-    ).distance
 
 
 def facts(effects: Mapping[str, Effects], accuracy: Array, network: Array, rows: int) -> Iterator[dict[str, Any]]:

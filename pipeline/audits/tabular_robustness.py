@@ -109,16 +109,19 @@ def distances(kind: Distance, own: Mapping[str, Array], x: Array, label: Array, 
     if kind == "exact":
         weight = np.stack([np.zeros(x.shape[1]), own["coef"][0]])
         return linear_distance(weight, np.array([0.0, own["intercept"][0]]), x, label).distance
+    return of_network(own, x, label, config.fmn_steps, config.fmn_start_steps)
+
+
+def of_network(own: Mapping[str, Array], x: Array, label: Array, steps: int, start_steps: int) -> Array:
+    """Bound the distances (n,) of correct rows x (n, d) of a network by FMN, NaN if the attack failed."""
     import torch
 
     from fairness_audits.attacks.row_networks import fmn_of_rows
     from fairness_audits.models import mlp
 
     network = {name: torch.from_numpy(values[None].astype(float)) for name, values in own.items()}
-    return fmn_of_rows(
-        lambda rows: mlp.log_probabilities(network, rows[None])[0],
-        x,
-        label,
-        steps=config.fmn_steps,
-        start_steps=config.fmn_start_steps,
-    ).distance
+
+    def log_probabilities(rows: torch.Tensor) -> torch.Tensor:
+        return mlp.log_probabilities(network, rows[None])[0]
+
+    return fmn_of_rows(log_probabilities, x, label, steps=steps, start_steps=start_steps).distance

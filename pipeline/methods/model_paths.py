@@ -55,9 +55,11 @@ Several = Annotated[int, at_least(2)]
 
 @dataclass(frozen=True)
 class Config(Checked, of="method"):
-    """``regressions`` and ``networks``: families, each with as many ``strengths``, evenly spaced from 0 to 1.
+    """``regressions`` and ``networks``: names of families.
 
-    A strength has as many bootstrap ``samples``. The last fields are those of the baseline.
+    ``strengths``: number of strengths of a family, evenly spaced from 0 to 1. ``samples``: number of models of each
+    strength, with different bootstrap samples. The fields from ``hidden_units`` on are settings of
+    :mod:`pipeline.methods.baseline`.
     """
 
     regressions: Annotated[list[str], some_of(REGRESSIONS)]
@@ -111,8 +113,8 @@ def models(config: Config, attributes: Sequence[str]) -> list[Model]:
 def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
     """Fit all models of each of the first len(rngs) splits.
 
-    The repetition axis is that of the models, those of the first split first. ``index``: the number of the ``split``
-    and of the ``path`` in :func:`models`. Facts: ``network``, 1 for a network and 0 for a regression.
+    A repetition is a model. The models of the first split come first. ``index``: the number of the ``split``, and the
+    place of the model in :func:`models` (``path``). Facts: ``network``, 1 for a network and 0 for a regression.
     """
     planned = models(config, list(dataset.protected))
     found = []

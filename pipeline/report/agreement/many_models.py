@@ -76,9 +76,8 @@ def compared(inputs: Inputs) -> Models:
         blocks = [block for block in inputs.config["experiment"].get("grid", {}) if block.startswith("many_models")]
         raise NotRun(str(inputs.absence("Not run: this run does not audit many models of one split.", blocks)))
     names = ["dataset", "pool", "statistic", "measure", "other"]
-    # Stored text has "nan" where a row has no value.
-    texts = found[names].mask(found[names] == "nan").fillna({"other": ""})
-    grouped = found.assign(**texts)[(found["band"] == EQUAL) & texts["measure"].notna()].groupby(names, sort=False)
+    equal = found[found["band"] == EQUAL].fillna({"measure": "", "other": ""})
+    grouped = equal[equal["measure"] != ""].groupby(names, sort=False)
     return Models(set(found["block"]), {(Pool(*key[:2]), *key[2:]): part for key, part in grouped})
 
 
@@ -146,7 +145,7 @@ def figure_many_models(inputs: Inputs) -> Picture:
         "attribute, coloured from blue (negative) to red (positive).",
         notes=(
             "Partial rank correlations given accuracy, corrected for noise; means over the splits. Bold: Student's "
-            "95 % interval over the splits excludes 0.",
+            "95 % interval over the splits excludes 0. The correction can lead to values above 1.",
             "Diagonal, in italics: reliability, the correlation of an audit on one half of the held-out rows with the "
             "same audit on the other half. A question mark: in some split, a reliability is below .2.",
             *read_as(),

@@ -8,7 +8,7 @@ import pytest
 
 from fairness_audits.results.estimate import Estimate
 from pipeline.audits.model_agreement import ACCURACY, RANDOM, REGRESSIONS, Effects, facts
-from pipeline.io import _column, load_claims
+from pipeline.io import load_claims
 from pipeline.jobs import Run
 from pipeline.report import claims, registry
 from pipeline.report.agreement import many_models
@@ -58,10 +58,7 @@ def inputs_of(sign: float = -1.0) -> Inputs:
             where = {**place, "audit": AUDIT, "scale": "paper", "repetition": split}
             rows += [{**where, **row} for row in of_split(dataset, split, sign)]
     config = Run("paper", studies=["agreement"], tracker="disabled").artefacts("agreement")
-    table = pd.DataFrame(rows)
-    # As in a stored result, where a text that is missing is "nan".
-    stored = table.assign(**{name: _column(table[name]) for name in ("measure", "other", "pool", "band")})
-    return Inputs("agreement", "paper", identified(stored), config)
+    return Inputs("agreement", "paper", identified(pd.DataFrame(rows)), config)
 
 
 @pytest.fixture(scope="module")
