@@ -1,4 +1,4 @@
-"""Agreement of measures on models: the corrected correlation and the choices are those of the simulated truth."""
+"""Agreement of measures on models: corrected correlations and choices match a simulated truth."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from pipeline.rank_agreement import FEWEST, agreement, chosen
 
 
 def simulated(rho: float, noise: float, slope: float = 0.0, models: int = 20_000) -> tuple[Array, Array, Array]:
-    """Two measures of correlation rho given accuracy, of which each half has its own noise."""
+    """Return two measures with correlation rho given accuracy, on halves with independent noise, and the accuracy."""
     rng = np.random.default_rng(0)
     accuracy = rng.normal(size=models)
     truth = rng.multivariate_normal([0, 0], [[1, rho], [rho, 1]], models).T + slope * accuracy
@@ -75,5 +75,5 @@ def test_the_regret_of_a_noisy_choice_is_the_expected_one() -> None:
         one, other = (truth + rng.normal(size=truth.shape) for _ in range(2))
         found = np.array([chosen(np.vstack([a, np.zeros(20)]), b[None])[:, 0] for a, b in zip(one, other, strict=True)])
         gains.append((found[:, 1] - found[:, 0]).mean())
-    # The smallest of 20 sums has the mean -1.867 sqrt(2), of which the truth has a half.
+    # The smallest of 20 sums of truth and noise has mean -1.867 sqrt(2). Half of it comes from the truth.
     assert gains == pytest.approx([0, 1.867 / np.sqrt(2)], abs=0.06)

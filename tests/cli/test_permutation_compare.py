@@ -172,7 +172,7 @@ def test_rates_are_quoted_in_percent_and_points_and_means_as_they_are() -> None:
     ):
         assert part in found.verdict.sentence
     assert found.brief is not None
-    # m does not change, and only what is shown is told.
+    # The rate of m does not change. Sentences mention shown changes only.
     assert "for m" not in found.verdict.sentence + found.brief.found
     mean = fa.compare(**call, metric="mean_score").verdict.sentence
     assert "from 0.2500 to 0.5000 for f, a change of +0.2500" in mean

@@ -375,7 +375,7 @@ def made_up(part: dict[str, Any], where: dict[str, Any], values: Any, base: Any 
 
 
 def cases(part: dict[str, Any], name: str) -> tuple[list[Any], Any]:
-    """Values by which the part holds, is refuted and stays open, and those of the other side of a comparison."""
+    """Return values that confirm, refute and do not decide the part, and values of the other side of a comparison."""
     compared = next((side for other, side in COMPARED.items() if other in part), None)
     inside, outside, end = targets(Region.of({compared: 0.0} if compared else part))
     if name == "paired share":
