@@ -21,7 +21,7 @@ from tests.report.studies import build, inputs_of
 
 def test_settings_that_leave_several_values_are_refused(inputs: Inputs) -> None:
     with invalid(column="steps"):
-        inputs.values(block="audit", dataset="adult", method="sensr", statistic="T_n")
+        inputs.values(block="audit", dataset="adult", method="sensr", statistic="T_n", metric_split="test")
 
 
 def test_a_run_that_stops_early_shows_its_last_step_and_says_so() -> None:

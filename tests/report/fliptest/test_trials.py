@@ -36,8 +36,8 @@ def test_every_audit_of_flipsets_is_found_with_its_label_and_attribute(inputs: I
 def test_the_members_of_the_first_trial_are_as_many_as_its_rows_say(
     flipset: str, direction: str, inputs: Inputs
 ) -> None:
-    for names in (HIRING, METHODS):
-        place = replace(AuditedMap(inputs, *names), direction=direction)
+    for place in (AuditedMap(inputs, *HIRING), *trials.places(inputs, block="ssl")):
+        place = replace(place, direction=direction)
         first, sizes = place.first, place.values(flipset=flipset, statistic="size")
         assert first.members(flipset).sum() == sizes.iloc[0]
         assert place.estimate("size", flipset).value == pytest.approx(sizes.mean())
@@ -45,10 +45,14 @@ def test_the_members_of_the_first_trial_are_as_many_as_its_rows_say(
         assert (changed == (1 if flipset == w.POSITIVE else -1)).all()
 
 
-def test_the_arrays_are_those_of_the_attribute_that_is_asked_for(inputs: Inputs) -> None:
-    by_race, by_sex = (replace(AuditedMap(inputs, *METHODS), attribute=a) for a in ("race", "sex"))
-    assert len(by_race.first.decision) == by_race.values(statistic="n_source").iloc[0]
-    assert len(by_race.first.decision) != len(by_sex.first.decision)
+def test_the_arrays_are_those_of_the_attribute_and_label_that_are_asked_for(inputs: Inputs) -> None:
+    for attribute in ("race", "sex"):
+        key = f"methods/adult/baseline/fliptest+exact@attribute={attribute}@source=None"
+        assert replace(AuditedMap(inputs, *METHODS), attribute=attribute).arrays is inputs.audits[key].arrays
+    places = trials.places(inputs, block="ssl")
+    sizes = [len(place.first.decision) for place in places]
+    assert sizes == [place.values(statistic="n_source").iloc[0] for place in places]
+    assert len(set(sizes)) == len(places) > 1
 
 
 def test_an_absent_audit_is_named(inputs: Inputs) -> None:
