@@ -115,7 +115,7 @@ def rotated(angle: float) -> FairMetric:
 
 
 def sensitive_directions(
-    features: Array, protected: Mapping[str, Array], sensitive_inputs: Sequence[int] = ()
+    features: Array, protected: Mapping[str, Array], sensitive_inputs: Sequence[int] = (), counts: Array | None = None
 ) -> Array:
     """Return one direction per protected attribute and per sensitive input column: (m, d), not normalised.
 
@@ -125,9 +125,9 @@ def sensitive_directions(
     their axes are added.
 
     The regression runs to convergence (gradient below 1e-10 by Newton's method): stopping early tilts the subspace by
-    tens of degrees. Parameters: ``features`` (n, d), ``protected[name]`` (n,) in {0, 1}. Raises InvalidInput for an
-    attribute with other values or a single group, and for features that are not finite. Source: Maity et al. 2021,
-    section 4.2, F.2.
+    tens of degrees. Parameters: ``features`` (n, d), ``protected[name]`` (n,) in {0, 1}; ``counts`` (n,), how many
+    people a row stands for. Raises InvalidInput for an attribute with other values or a single group, and for features
+    that are not finite. Source: Maity et al. 2021, section 4.2, F.2.
     """
     features = np.asarray(features, dtype=float)
     if (infinite := ~np.isfinite(features).all(axis=1)).any():
@@ -145,14 +145,16 @@ def sensitive_directions(
             )
             remedy = "Code it as 0 and 1 with members of both, or drop it"
             raise InvalidInput(problem, option="protected", column=name, remedy=remedy)
-        directions[row, others] = _logistic_coefficients(features[:, others], np.asarray(values), name)
+        directions[row, others] = _logistic_coefficients(features[:, others], np.asarray(values), name, counts)
     directions[len(protected) + np.arange(len(inputs)), inputs] = 1.0
     return directions
 
 
-def learn(features: Array, protected: Mapping[str, Array], sensitive_inputs: Sequence[int] = ()) -> FairMetric:
+def learn(
+    features: Array, protected: Mapping[str, Array], sensitive_inputs: Sequence[int] = (), counts: Array | None = None
+) -> FairMetric:
     """Return the metric that ignores the span of :func:`sensitive_directions`, with its parameters and errors."""
-    return from_directions(sensitive_directions(features, protected, sensitive_inputs))
+    return from_directions(sensitive_directions(features, protected, sensitive_inputs, counts))
 
 
 def learn_batch(batch: Batch, sensitive_inputs: Sequence[int] = ()) -> FairMetric:
@@ -182,7 +184,7 @@ def principal_angles(a: FairMetric, b: FairMetric) -> Array:
     return np.rad2deg(subspace_angles(a.basis, b.basis))[..., ::-1]
 
 
-def _logistic_coefficients(features: Array, group: Array, name: str) -> Array:
+def _logistic_coefficients(features: Array, group: Array, name: str, counts: Array | None) -> Array:
     from scipy.linalg import LinAlgWarning
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
@@ -195,15 +197,15 @@ def _logistic_coefficients(features: Array, group: Array, name: str) -> Array:
         refused: dict[str, Any] = {"option": "features", "column": name, "remedy": "Standardise the features"}
         problem = f"the regression of protected attribute {name!r} on the features did not converge"
         try:
-            regression.fit(features, group)
+            regression.fit(features, group, counts)
         except ConvergenceWarning as error:
             raise InvalidInput(f"{problem} ({error})", **refused) from error
-    if _tilt(regression, features, group) > MOST_TILT:
+    if _tilt(regression, features, group, counts) > MOST_TILT:
         raise InvalidInput(f"{problem}, because their scales differ too much", **refused)
     return np.asarray(regression.coef_[0])
 
 
-def _tilt(regression: Any, features: Array, group: Array) -> float:
+def _tilt(regression: Any, features: Array, group: Array, counts: Array | None) -> float:
     """Return the largest change by one more Newton step over the largest coefficient, both in standard deviations."""
     spread = features.std(axis=0)
     scale = np.where(spread > 0, spread, 1.0)
@@ -212,8 +214,9 @@ def _tilt(regression: Any, features: Array, group: Array) -> float:
     x = np.column_stack([(features - mean) / scale, np.ones(len(features))])
     own = regression.coef_[0] * scale
     penalty = np.append(scale**-2.0, 0.0)
-    hessian = x.T @ (x * (p * (1 - p))[:, None]) + np.diag(penalty)
-    step = np.linalg.lstsq(hessian, x.T @ (p - group) + penalty * np.append(own, 0.0), rcond=None)[0][:-1]
+    counts = np.ones(len(p)) if counts is None else counts
+    hessian = x.T @ (x * (counts * p * (1 - p))[:, None]) + np.diag(penalty)
+    step = np.linalg.lstsq(hessian, x.T @ (counts * (p - group)) + penalty * np.append(own, 0.0), rcond=None)[0][:-1]
     return float(np.abs(step).max() / max(np.abs(own).max(), np.finfo(float).tiny))
 
 
