@@ -57,7 +57,7 @@ def figure_6(inputs: Inputs) -> Picture:
         "Predictions for black applicants before and after a change of race.",
         _stamp(found),
         "For each map, histograms of the predictions for black applicants and for their counterparts.",
-        notes=tuple(map(_moved, found)),
+        notes=(*map(_moved, found), *flipset_panels.health(found)),
     )
 
 
@@ -146,6 +146,6 @@ def _moved(place: AuditedMap) -> str:
     first, label = place.first, place.style.label
     before, after, target = map(np.nanmean, (first.score, first.score_image, first.target_score))
     return (
-        f"{label[0].upper()}{label[1:]}: mean prediction {number(float(before), 2)} before and "
+        f"{label[0].upper()}{label[1:]}, first trial: mean prediction {number(float(before), 2)} before and "
         f"{number(float(after), 2)} after; {place.groups[1]} have {number(float(target), 2)}."
     )
