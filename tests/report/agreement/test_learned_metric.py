@@ -1,5 +1,6 @@
 """How many rows the fair metric needs: the artefacts print the numbers of the audit, and each claim finds its rows."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -96,3 +97,22 @@ def test_without_the_simulation_the_artefacts_say_so() -> None:
     usual = studies.usual("agreement")
     with pytest.raises(NotRun):
         learned_metric.simulated(replace(usual, rows=usual.rows[usual.rows["audit"] != learned_metric.AUDIT]))
+
+
+def test_the_guide_of_the_loss_ratio_prints_the_rejections_of_the_reference() -> None:
+    """In per cent, of the fair classifier at the published tolerance."""
+    rows = learned_metric.at_published(learned_metric.simulated(studies.reference("agreement")))
+    page = (studies.ROOT / "docs" / "guide" / "loss_ratio.md").read_text(encoding="utf-8")
+    (table,) = re.findall(r"^\| metric \| Adult .*\n\|---.*\n((?:\|.*\n)+)", page, re.MULTILINE)
+    printed = [[float(cell) for cell in re.findall(r"\| (\d+) %", line)] for line in table.splitlines()]
+    shown = [
+        Metric("known"),
+        Metric("audited"),
+        Metric("cross_fitted"),
+        *(Metric("others", n) for n in (4.0, 16.0, 64.0)),
+    ]
+    for metric, cells in zip(shown, printed, strict=True):
+        found = [
+            learned_metric.mean(rows, (d, learned_metric.FAIR, metric), "rejection_rate") for d in ("adult", "compas")
+        ]
+        assert [100 * one.value for one in found] == pytest.approx(cells, abs=0.51)
