@@ -213,7 +213,7 @@ def facts(named: Named) -> Iterator[Fact]:
             yield _fact(*_across(named, pair, log_odds_ratio), statistic="across", measure=pair[0], other=pair[1])
 
 
-def _fact(found: Influenced, left_out: Array | None = None, **columns: str) -> Fact:
+def _fact(found: Influenced, left_out: Array | None = None, /, **columns: str) -> Fact:
     error = error_of_mean(found, left_out)
     return columns, [{"value": float(value), "error": error} for value in found.value]
 

@@ -73,7 +73,7 @@ def folded(train: Array, test: Array, folds: int) -> Split:
     size = order.shape[1] // folds
     inside = np.arange(order.shape[1]) // size == np.arange(folds)[:, None]
     parts = ([[rows[part] for part in side] for rows in order] for side in (~inside, inside))
-    training, held_out = map(np.concatenate, parts)
+    training, held_out = (np.concatenate(side) for side in parts)
     return training, held_out
 
 

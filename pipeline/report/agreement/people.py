@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.style import INK, MethodStyle, finish, level, logarithmic, new_panels, ordered
 from pipeline.report import labels as w
-from pipeline.report.agreement.many_models import named
 from pipeline.report.agreement.measures import plain
 from pipeline.report.estimators import estimate
 from pipeline.report.inputs import Inputs, NotRun
@@ -20,8 +19,8 @@ from pipeline.report.selection import select
 from pipeline.report.stamp import Picture
 
 AUDIT = "same_people"
-TITLES = {"error": "error"}
-"""Printed names of what is no audit of models."""
+AUDITS = {"fliptest": "FlipTest", "loss_ratio": "loss ratio", "robustness": "robustness", "error": "error"}
+"""Printed names of the audits."""
 RAW, GIVEN, ACROSS = "log_odds", "given_score", "across"
 LOOKS = {
     RAW: MethodStyle("within groups", "#0072B2", "o", "-"),
@@ -40,8 +39,13 @@ class Pair(NamedTuple):
     @property
     def title(self) -> str:
         """Return the printed name."""
-        one, other = (TITLES.get(measure) or named(measure) for measure in self)
-        return f"{one} twice" if self.measure == self.other else f"{one}; {other}"
+        return f"{named(self.measure)}, {'itself' if self.measure == self.other else named(self.other)}"
+
+
+def named(measure: str) -> str:
+    """Return the printed name of an audit: ``fliptest sex`` -> ``FlipTest by gender``."""
+    audit, _, attribute = measure.partition(" ")
+    return f"{AUDITS[audit]} by {w.ATTRIBUTES[attribute]}" if attribute else AUDITS[audit]
 
 
 def compared(inputs: Inputs) -> pd.DataFrame:
@@ -60,22 +64,23 @@ def pairs(rows: pd.DataFrame) -> list[Pair]:
 
 
 def odds(rows: pd.DataFrame, pair: Pair) -> Iterator[tuple[str, Estimate]]:
-    """Yield the odds ratios of a pair, as far as it has them, with their 95 % intervals."""
+    """Yield the odds ratios of a pair with their 95 % intervals, those that every partition has."""
     for statistic in (ACROSS,) if pair.measure == pair.other else (RAW, GIVEN):
         found = select(rows, {"statistic": statistic, **pair._asdict()})
-        if len(found):
+        if len(found) and found["value"].notna().all():
             mean = estimate("mean with error", found)
-            yield statistic, Estimate(*np.exp([mean.value]), n=mean.n, low=np.exp(mean.low), high=np.exp(mean.high))
+            value, low, high = np.exp([mean.value, mean.low, mean.high])
+            yield statistic, Estimate(value, n=mean.n, low=low, high=high)
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, shown: list[Pair]) -> None:
     """Draw the odds ratios of a data set, a line for each pair."""
     level(axes, x=1)
+    level(axes, y=sum(pair.measure != pair.other for pair in shown) - 0.5, linewidth=0.4, linestyle="-")
     for place, pair in enumerate(shown):
         for offset, (statistic, one) in zip((-0.16, 0.16), odds(rows, pair), strict=False):
             look, where = LOOKS[statistic], place + (0 if statistic == ACROSS else offset)
-            if np.isfinite(one.low):
-                axes.plot([one.low, one.high], [where, where], color=look.color, linewidth=0.9)
+            axes.plot([one.low, one.high], [where, where], color=look.color, linewidth=0.9)
             axes.plot([one.value], [where], look.marker, color=look.color, markersize=3.5)
     axes.set_yticks(range(len(shown)), [pair.title for pair in shown], fontsize=6)
     axes.set_ylim(len(shown) - 0.4, -0.6)
@@ -90,7 +95,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, shown: list[Pair]) -> None:
 def figure_people(inputs: Inputs) -> Picture:
     rows = compared(inputs)
     datasets, shown = sorted(set(rows["dataset"])), pairs(rows)
-    figure, panels = new_panels(0.17 * len(shown) + 0.9, 1, len(datasets), sharey=True)
+    figure, panels = new_panels(0.19 * len(shown) + 0.9, 1, len(datasets), sharey=True)
     for dataset, axes in zip(datasets, panels.flat, strict=True):
         _panel(axes, rows[rows["dataset"] == dataset], shown)
     handles = [axes.plot([], [], x.marker, color=x.color, label=x.label, markersize=3.5)[0] for x in LOOKS.values()]
