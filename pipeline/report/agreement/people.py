@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator
 
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.style import INK, MethodStyle, finish, level, logarithmic, new_panels, ordered
@@ -84,8 +85,9 @@ def _panel(axes: Axes, rows: pd.DataFrame, shown: list[Pair]) -> None:
             axes.plot([one.value], [where], look.marker, color=look.color, markersize=3.5)
     axes.set_yticks(range(len(shown)), [pair.title for pair in shown], fontsize=6)
     axes.set_ylim(len(shown) - 0.4, -0.6)
-    axes.set_xscale("log")
     logarithmic(axes, "x")
+    # The odds ratios of an audit with itself are in the thousands.
+    axes.xaxis.set_major_locator(LogLocator())
 
 
 @artefact(
@@ -95,7 +97,7 @@ def _panel(axes: Axes, rows: pd.DataFrame, shown: list[Pair]) -> None:
 def figure_people(inputs: Inputs) -> Picture:
     rows = compared(inputs)
     datasets, shown = sorted(set(rows["dataset"])), pairs(rows)
-    figure, panels = new_panels(0.19 * len(shown) + 0.9, 1, len(datasets), sharey=True)
+    figure, panels = new_panels(0.19 * len(shown) + 0.9, 1, len(datasets), sharex=True, sharey=True)
     for dataset, axes in zip(datasets, panels.flat, strict=True):
         _panel(axes, rows[rows["dataset"] == dataset], shown)
     handles = [axes.plot([], [], x.marker, color=x.color, label=x.label, markersize=3.5)[0] for x in LOOKS.values()]
