@@ -79,7 +79,8 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     for r, rng in enumerate(rngs[: classifier.repetitions] if kind else ()):
         own = {name: values[r] for name, values in classifier.parameters.items()}
         known = np.flatnonzero(correct[r])
-        distance[r, known] = distances(kind, own, x[r, known], label[r, known], config)
+        steps = (config.fmn_steps, config.fmn_start_steps)
+        distance[r, known] = distances(kind, own, x[r, known], label[r, known], *steps)
         groups = [
             Partition(name, dataset.levels[name], codes[r, : config.points]) for name, codes in test.protected.items()
         ]
@@ -104,12 +105,14 @@ def kind_of(classifier: Classifier) -> Distance:
     return "fmn" if classifier.architecture == "mlp" else ""
 
 
-def distances(kind: Distance, own: Mapping[str, Array], x: Array, label: Array, config: Config) -> Array:
+def distances(
+    kind: Distance, own: Mapping[str, Array], x: Array, label: Array, fmn_steps: int, fmn_start_steps: int
+) -> Array:
     """Compute d (n,) of correct rows x (n, d), NaN if the attack failed; ``own`` is one model's parameters."""
     if kind == "exact":
         weight = np.stack([np.zeros(x.shape[1]), own["coef"][0]])
         return linear_distance(weight, np.array([0.0, own["intercept"][0]]), x, label).distance
-    return of_network(own, x, label, config.fmn_steps, config.fmn_start_steps)
+    return of_network(own, x, label, fmn_steps, fmn_start_steps)
 
 
 def of_network(own: Mapping[str, Array], x: Array, label: Array, steps: int, start_steps: int) -> Array:

@@ -28,12 +28,14 @@ class SplitConfig(Checked, of="dataset"):
 
     ``first_repetition``: number of the first repetition. With 100, the splits and all that is random in their models
     and audits are those of repetitions 100, 101, and so on. ``trainings``: number of consecutive repetitions that share
-    a split, and differ in what is random in their models and audits.
+    a split, and differ in what is random in their models and audits. ``folds``, if above 1: number of consecutive
+    repetitions that divide the rows among their test sets, see :func:`folded`. ``train_fraction`` then has no effect.
     """
 
     train_fraction: Share
     first_repetition: Size
     trainings: Count = field(default=1, kw_only=True)
+    folds: Count = field(default=1, kw_only=True)
 
 
 def random_split(n: int, train_fraction: float, rng: np.random.Generator) -> Split:
@@ -59,6 +61,20 @@ def stratified_split(label: Array, train_fraction: float, rng: np.random.Generat
     train = np.concatenate([rows[:size] for rows, size in zip(classes, sizes, strict=True)])
     test = np.concatenate([rows[size:] for rows, size in zip(classes, sizes, strict=True)])
     return rng.permutation(train), rng.permutation(test)
+
+
+def folded(train: Array, test: Array, folds: int) -> Split:
+    """Return the training sets and the test sets of k folds, (k R, m) and (k R, n // k), from R splits of n rows.
+
+    The folds of a split are consecutive parts of its rows in random order. The last n mod k rows are in every training
+    set and in no test set, so that all folds have the same size.
+    """
+    order = np.concatenate([test, train], axis=1)
+    size = order.shape[1] // folds
+    inside = np.arange(order.shape[1]) // size == np.arange(folds)[:, None]
+    parts = ([[rows[part] for part in side] for rows in order] for side in (~inside, inside))
+    training, held_out = (np.concatenate(side) for side in parts)
+    return training, held_out
 
 
 def filtered(

@@ -90,6 +90,7 @@ ABOUT = {
     "draws": "the intervals are for further independent samples",
     "trainings": "the intervals are for further networks or training runs on the same images",
     "groups": "the intervals are for further groups of this kind",
+    "people": "the intervals are for further people, clustered by person, and for further partitions and random seeds",
     "points": "the intervals are for further test points under these models",
     "models": "the intervals are for these models only, which are not a sample",
 }

@@ -17,6 +17,7 @@ from fairness_audits.seeds import generators
 from fairness_audits.values import Dataset, ImageDataset
 from pipeline import io
 from pipeline.raw_data.source import fingerprint
+from pipeline.raw_data.tabular import folded
 from pipeline.values import MissingData
 from pipeline.workflow import plugins
 from pipeline.workflow.availability import manifest_without_files
@@ -73,11 +74,12 @@ def prepared(
         several = hasattr(module, "ALTERNATIVES") or hasattr(module, "recognised")
         rows = module.parse(paths[0].parent, *([paths[0].name] if several else []))
     first = getattr(config, "first_repetition", 0)
-    trainings = getattr(config, "trainings", 1)
-    rngs = generators("prepare", kind, repetitions=-(-repetitions // trainings), first=first)
+    trainings, folds = getattr(config, "trainings", 1), getattr(config, "folds", 1)
+    rngs = generators("prepare", kind, repetitions=-(-repetitions // (trainings * folds)), first=first)
     dataset = module.prepare(rows, config, rngs, origin)
-    if trainings > 1:
-        train, test = (np.repeat(side, trainings, axis=0)[:repetitions] for side in (dataset.train, dataset.test))
+    if trainings * folds > 1:
+        sides = folded(dataset.train, dataset.test, folds) if folds > 1 else (dataset.train, dataset.test)
+        train, test = (np.repeat(side, trainings, axis=0)[:repetitions] for side in sides)
         dataset = replace(dataset, train=train, test=test)
     check(dataset)
     # Check again: the files must not have changed while they were read.

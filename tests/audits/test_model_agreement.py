@@ -135,7 +135,7 @@ def test_flips_are_those_of_fliptest_less_its_noise_floor() -> None:
 
 
 def test_robustness_is_that_of_the_core_with_the_distances_of_the_study() -> None:
-    settings = tabular_robustness.Config(None, CONFIG.fmn_steps, CONFIG.fmn_start_steps, 0.05, 2, 9)
+    steps = (CONFIG.fmn_steps, CONFIG.fmn_start_steps)
     own = regressions(COEF, INTERCEPT)
     for model in range(4):
         linear = model < len(COEF)
@@ -146,7 +146,7 @@ def test_robustness_is_that_of_the_core_with_the_distances_of_the_study() -> Non
         parameters = {k: v[model] for k, v in (own if linear else MODELS.parameters).items()}
         distance = np.full(len(x), np.nan)
         kind: Any = "exact" if linear else "fmn"
-        distance[correct] = tabular_robustness.distances(kind, parameters, x[correct], label[correct], settings)
+        distance[correct] = tabular_robustness.distances(kind, parameters, x[correct], label[correct], *steps)
         groups = [Partition("sex", ("0", "1"), HALVES.batch.protected["sex"][0, rows])]
         found = robustness_bias(
             distance, correct, groups, None, Precision(0.05, 2, 9), np.random.default_rng(0), denominators=["correct"]

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fairness_audits.files import load_json, save_json
@@ -215,6 +216,20 @@ def test_trainings_share_a_split(tmp_path: Path) -> None:
     assert (shared.first_repetition, shared.repetitions) == (7, 5)
     assert (shared.train == each.train[[0, 0, 0, 1, 1]]).all()
     assert (shared.test == each.test[[0, 0, 0, 1, 1]]).all()
+
+
+def test_folds_audit_everybody_once_in_each_partition(tmp_path: Path) -> None:
+    """All but the n mod k rows that would make a fold larger than the others."""
+    data = run(tmp_path, {**COMPAS, "first_repetition": 7, "folds": 5}, 10)
+    n = len(data.label)
+    assert (data.repetitions, data.test.shape[1]) == (10, n // 5)
+    for partition in (slice(5), slice(5, 10)):
+        assert len(np.unique(data.test[partition])) == n - n % 5
+    for train, test in zip(data.train, data.test, strict=True):
+        assert sorted([*train, *test]) == list(range(n))
+    assert sorted(data.test[0]) != sorted(data.test[5])
+    later = run(tmp_path / "later", {**COMPAS, "first_repetition": 8, "folds": 5}, 5)
+    assert (later.test == data.test[5:]).all()
 
 
 @pytest.mark.parametrize("name", ["adult", "compas"])

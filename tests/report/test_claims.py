@@ -265,7 +265,7 @@ def test_a_claim_with_our_settings_says_so_and_what_it_is_about() -> None:
     (decision,) = decide([claim({**of("low"), "below": 1.5}, settings="the sizes are lost")], MEASURED)
     assert (decision.settings, decision.about) == ("some settings are ours: the sizes are lost", ABOUT["draws"])
     with invalid(option="about"):
-        check([claim({**of("low"), "below": 1.5}, about="people")])
+        check([claim({**of("low"), "below": 1.5}, about="weather")])
 
 
 def test_a_part_is_refuted_at_a_level_adjusted_for_the_parts() -> None:

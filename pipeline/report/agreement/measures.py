@@ -28,10 +28,7 @@ The facts, rows of the block ``agreement``, are
 - ``tau``, Kendall's tau-b of two measures (``measure``, ``other``) over the models to which both apply;
 - ``models_that_pass_all``, the number of models that no measure rejects, among those to which every measure applies;
 - ``fails_individual_of_passing``, the share rejected by the loss ratio among the models that no group metric rejects;
-- ``flipped``, FlipTest's share of people whose decision differs from that of their counterpart, by ``direction``;
-- ``most_unfair`` of each repetition, among the people in both audits: the share of members of FlipTest's flipsets in
-  either direction, and of the others (``flipset``), who are in the tenth of the people in the
-  loss-ratio audit with the largest ratios.
+- ``flipped``, FlipTest's share of people whose decision differs from that of their counterpart, by ``direction``.
 
 Sources: Kendall and Babington Smith 1939; Holm 1979; Rueger 1978 for the median.
 """
@@ -313,7 +310,6 @@ def _facts(inputs: Inputs) -> Iterator[dict[str, Any]]:
     if len(flips):
         place = flips[[*BOTH_WAYS, "direction", "repetition", "origin"]]
         yield from place.assign(statistic="flipped", value=_flipped(flips)).to_dict("records")
-    yield from _most_unfair(inputs)
 
 
 def _concordance(unfairness: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -369,18 +365,3 @@ def overlap(inputs: Inputs, dataset: str, attribute: str, method: str) -> Overla
     flips = directions[:, : len(unfair), : unfair.shape[1]]
     mapped, members = (flips >= 0).any(axis=0), (flips > 0).any(axis=0)
     return Overlap(*(mask.sum(axis=1) for mask in (mapped, members, mapped & unfair, members & unfair)))
-
-
-def _most_unfair(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    origins = measured(inputs).groupby("dataset")["origin"].first()
-    for dataset, attribute in attributes(inputs):
-        for method in methods(inputs, dataset):
-            found = overlap(inputs, dataset, attribute, method)
-            if found is None:
-                continue
-            place = {"dataset": dataset, "attribute": attribute, "method": method, "origin": origins[dataset]}
-            rest = (found.people - found.members, found.unfair - found.both)
-            for flipset, counts in {"members": (found.members, found.both), "others": rest}.items():
-                for repetition, (people, both) in enumerate(zip(*counts, strict=True)):
-                    line = {**place, "repetition": repetition, "flipset": flipset}
-                    yield {**line, "statistic": "most_unfair", "value": both / people if people else np.nan}

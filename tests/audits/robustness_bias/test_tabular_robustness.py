@@ -57,7 +57,7 @@ def test_of_a_network_that_is_linear_the_bound_is_the_distance_to_its_plane_wher
     model["w2"] = np.array([[0.0, 1.0], [0.0, -1.0]])
     x = shift + size * np.random.default_rng(0).normal(size=(200, 3))
     margin = x @ coef + intercept
-    found = distances("fmn", model, x, (margin > 0).astype(np.int64), CONFIG)
+    found = distances("fmn", model, x, (margin > 0).astype(np.int64), CONFIG.fmn_steps, CONFIG.fmn_start_steps)
     exact = np.abs(margin) / np.linalg.norm(coef)
     # Up to what float32 resolves of an image whose unit is the range of the rows.
     tolerance = 2e-6 * np.ptp(x, axis=0).max() * MARGIN
