@@ -137,7 +137,6 @@ def _reversed(axes: Axes, own: dict[str, pd.DataFrame]) -> None:
             x = place + 0.16 * (shown.index(part) - (len(shown) - 1) / 2)
             axes.plot([x, x], [found.low, found.high], color=PARTS[part][1], linewidth=0.8)
             axes.plot(x, found.value, "o", color=PARTS[part][1], markersize=2.2, clip_on=False)
-    axes.set_ylim(bottom=0)
     axes.set_xticks(range(len(own)), map(named, own), rotation=55, ha="right", rotation_mode="anchor", fontsize=6)
     axes.tick_params(axis="x", length=0, pad=1)
 
@@ -161,6 +160,8 @@ def figure_sources(inputs: Inputs) -> Picture:
     handles = [Patch(facecolor=color, label=label) for label, color in PARTS.values()]
     finish(figure, panels, columns=len(PARTS), titles=[one.title for one in every], handles=handles)
     panels[0, 0].set_ylabel("share of the variance")
+    # Once all panels are drawn, because they share the upper end.
+    panels[1, 0].set_ylim(bottom=0)
     panels[1, 0].set_ylabel("reversed verdicts")
     return Picture(
         figure,

@@ -102,6 +102,9 @@ def test_the_figure_has_a_bar_for_each_audit_and_says_which_was_not_run(inputs: 
     assert ["not run" in texts for texts in told] == [False, False, True, True]
     assert all(any(text.endswith("×") for text in texts) for texts in told)
     assert len(below) == 4
+    ends = [line.get_ydata().max() for axes in below for line in axes.lines]
+    assert below[0].get_ylim()[0] == 0
+    assert below[0].get_ylim()[1] > max(ends)
     assert len(below[0].get_xticklabels()) == len(MEASURES) + 1
 
 
