@@ -12,7 +12,7 @@ source of rows for the fair metric, every level of each factor meets every level
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Annotated, Any, Literal
 
@@ -21,18 +21,14 @@ import numpy as np
 from fairness_audits.attacks.engines import unfair_map
 from fairness_audits.attacks.gradient_flow import Plan, step_schedule
 from fairness_audits.audits.loss_ratio.ratio_tests import RatioTest, loss_ratio_test
-from fairness_audits.errors import InvalidInput
 from fairness_audits.fair_metric import FairMetric, learn
-from fairness_audits.messages import enumerated
 from fairness_audits.validation import Checked, Counts, NonNegative, Positive, Share, at_least, not_empty
 from fairness_audits.values import Array, Classifier, Dataset
+from pipeline import crossed
 from pipeline.values import AuditResult
-from pipeline.variance_components import components, disagreement, half_squared_difference
 
 FACTORS = ("metric", "model", "audit", "point")
-"""The axes of an experiment. Effects are named by their factors, ``metric x audit``."""
-EVERYTHING = "everything"
-"""Effect of two auditors who differ in all factors."""
+"""The axes of an experiment."""
 PUBLISHED, ALL = "published", "all"
 """The points of the ascent behind a number: the first one at its last recorded step, or all of them."""
 Source = Literal["train", "train_as_many", "audited", "others"]
@@ -77,41 +73,22 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
 
     Rows for each source of the metric (``metric_rows``) and ``points`` (published, all):
 
-    - by ``effect``, a factor or everything: ``spread`` of log T_n, its logarithm ``log_spread``, and ``reversals``;
-    - by ``effect``, a set of factors: the variance ``component`` of log T_n, and its ``share`` of the sum of the
-      components, where one below zero counts as zero;
+    - the :func:`pipeline.crossed.facts` of log T_n and of the verdicts;
     - the mean ``log_T_n``, the share ``rejected``, and the median ``standard_error`` of the mean ratio, relative to it;
     - ``not_positive``, the number of cells with T_n <= 0. If there are any, all that depends on log T_n is NaN.
 
-    A factor with a single level has no effect. Models of a split that are all equal are a single level. Raises
-    InvalidInput if the splits have different numbers of models.
+    Models of a split that are all equal are a single level. Raises InvalidInput if the splits have different numbers of
+    models.
     """
     rows: list[dict[str, Any]] = []
-    for number, models in enumerate(shared_splits(dataset.test[: classifier.repetitions])):
-        own = replace(dataset, train=dataset.train[models[:1]], test=dataset.test[models[:1]])
-        parameters = {name: array[models] for name, array in classifier.parameters.items()}
-        if all((array == array[:1]).all() for array in parameters.values()):
-            parameters = {name: array[:1] for name, array in parameters.items()}
-        trained = replace(classifier, parameters=parameters)
-        for source, cells in _experiments(own, trained, config, rngs[models[0]]):
+    for split in crossed.splits(dataset, classifier):
+        for source, cells in _experiments(split.dataset, split.classifier, config, rngs[split.first]):
             last = len(config.record)
             published = Cells(*(array[..., last - 1 : last] for array in vars(cells).values()))
             for points, some in ((PUBLISHED, published), (ALL, cells)):
-                place = {"repetition": number, "metric_rows": source, "points": points}
+                place = {"repetition": split.number, "metric_rows": source, "points": points}
                 rows += [{**place, **row, "value": float(row["value"])} for row in _facts(some)]
     return AuditResult.of("verdict_sources", dataset, classifier, rows, delta=config.delta, alpha=config.alpha)
-
-
-def shared_splits(test: Array) -> list[Array]:
-    """Return the numbers of the repetitions (m,) of each split, given their test rows (R, n)."""
-    starts = np.flatnonzero(np.append(True, (test[1:] != test[:-1]).any(axis=1)))
-    found = np.split(np.arange(len(test)), starts[1:])
-    sizes = [str(size) for size in sorted({len(models) for models in found})]
-    if len(sizes) > 1:
-        problem = f"the splits have {enumerated(sizes)} models, so the experiment is not balanced"
-        remedy = "Make the number of repetitions a multiple of the trainings of the data set"
-        raise InvalidInput(problem, option="repetitions", remedy=remedy)
-    return found
 
 
 def _experiments(
@@ -166,15 +143,4 @@ def _facts(cells: Cells) -> Iterator[dict[str, Any]]:
     yield {"statistic": "standard_error", "value": np.median(cells.error)}
     yield {"statistic": "rejected", "value": cells.rejected.mean()}
     yield {"statistic": "not_positive", "value": (~positive).sum()}
-    varied = [axis for axis, levels in enumerate(y.shape) if levels > 1]
-    for effect, axes in {**{FACTORS[axis]: [axis] for axis in varied}, EVERYTHING: varied}.items():
-        spread = np.sqrt(np.maximum(half_squared_difference(y, axes), 0.0))
-        yield {"statistic": "spread", "effect": effect, "value": spread}
-        # Without any difference, the logarithm does not exist.
-        yield {"statistic": "log_spread", "effect": effect, "value": np.log(spread) if spread > 0 else np.nan}
-        yield {"statistic": "reversals", "effect": effect, "value": disagreement(cells.rejected, axes)}
-    found = {" x ".join(effect): value for effect, value in components(y, FACTORS).items()}
-    total = sum(np.maximum(value, 0.0) for value in found.values())
-    for effect, value in found.items():
-        yield {"statistic": "component", "effect": effect, "value": value}
-        yield {"statistic": "share", "effect": effect, "value": np.maximum(value, 0.0) / total if total else np.nan}
+    yield from crossed.facts(y, cells.rejected, FACTORS)

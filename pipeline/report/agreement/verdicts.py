@@ -79,9 +79,23 @@ def mean(
 def shares(rows: pd.DataFrame, one: Experiment, points: str) -> Mapping[str, float]:
     """Return the mean share of each part of the variance."""
     found = select(rows, {**one._asdict(), "statistic": "share", "points": points})
-    part = found["effect"].where(found["effect"].isin(PARTS), INTERACTIONS)
-    by_part = found.groupby(part)["value"].sum(min_count=1) / found["repetition"].nunique()
-    return by_part.reindex(list(PARTS)).to_dict()
+    return by_part(found, {part: part for part in PARTS if part != INTERACTIONS})
+
+
+def by_part(found: pd.DataFrame, parts: Mapping[str, str]) -> Mapping[str, float]:
+    """Return the mean share of each part over the splits; ``parts`` has the part of an effect, others interact."""
+    part = found["effect"].map(parts).fillna(INTERACTIONS)
+    shares = found.groupby(part)["value"].sum(min_count=1) / found["repetition"].nunique()
+    return shares.reindex([*dict.fromkeys(parts.values()), INTERACTIONS]).to_dict()
+
+
+def stack(axes: Axes, place: float, shares: Mapping[str, float], colors: Mapping[str, str]) -> None:
+    """Draw a bar of these shares."""
+    bottom = 0.0
+    for part, share in shares.items():
+        if share > 0:
+            axes.bar(place, share, 0.85, bottom, color=colors[part], linewidth=0)
+            bottom += share
 
 
 def _bars(axes: Axes, rows: pd.DataFrame, shown: list[Experiment], points: str) -> None:
@@ -91,11 +105,7 @@ def _bars(axes: Axes, rows: pd.DataFrame, shown: list[Experiment], points: str) 
     for one in shown:
         sources = [other.metric_rows for other in shown if other.method == one.method]
         place = methods.index(one.method) * (len(sources) + 1.0) + sources.index(one.metric_rows)
-        bottom = 0.0
-        for part, share in shares(rows, one, points).items():
-            if share > 0:
-                axes.bar(place, share, 0.85, bottom, color=PARTS[part][1], linewidth=0)
-                bottom += share
+        stack(axes, place, shares(rows, one, points), {part: color for part, (_, color) in PARTS.items()})
         spread = mean(rows, "spread", one, EVERYTHING, points).value
         axes.text(place, 1.02, number(spread, 2), ha="center", va="bottom", fontsize=5.5)
         places.append(place)

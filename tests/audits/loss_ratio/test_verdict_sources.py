@@ -13,7 +13,8 @@ from fairness_audits.fair_metric import learn
 from fairness_audits.models.logistic_mixture import regressions
 from fairness_audits.values import Classifier, Dataset
 from pipeline.audits import verdict_sources
-from pipeline.audits.verdict_sources import ALL, EVERYTHING, PUBLISHED, Cells
+from pipeline.audits.verdict_sources import ALL, PUBLISHED, Cells
+from pipeline.crossed import EVERYTHING
 from tests.attacks.builders import network
 from tests.builders import chosen, shipped
 from tests.builders import dataset as toy

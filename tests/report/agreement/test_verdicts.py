@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from fairness_audits.results import typeset
-from pipeline.audits.verdict_sources import ALL, EVERYTHING, PUBLISHED, Cells, _facts
+from pipeline.audits.verdict_sources import ALL, PUBLISHED, Cells, _facts
+from pipeline.crossed import EVERYTHING
 from pipeline.io import load_claims
 from pipeline.jobs import Run
 from pipeline.report import claims, registry
