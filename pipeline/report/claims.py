@@ -422,5 +422,11 @@ def _overlap(rows: pd.DataFrame, measured: pd.DataFrame) -> float:
 
 
 def _chosen(rows: pd.DataFrame, setting: Mapping[str, Any]) -> pd.DataFrame:
-    """Select the rows with this ``setting``; none if a column is missing."""
-    return select(rows, setting) if set(setting) <= set(rows.columns) else rows.iloc[:0]
+    """Select the rows with this ``setting``; none if a column is missing.
+
+    Blocks of new splits count their repetitions from 0. Here, each split has its own number.
+    """
+    found = select(rows, setting) if set(setting) <= set(rows.columns) else rows.iloc[:0]
+    if "first_repetition" not in found:
+        return found
+    return found.assign(repetition=found["repetition"] + found["first_repetition"].fillna(0).astype(int))
