@@ -74,9 +74,7 @@ def run(
 
     Arrays of the first repetition, with the suffix ``_reverse`` for the reverse direction: ``features``, ``images``,
     ``decision``, ``decision_image``, ``score``, ``score_image`` and ``rows`` of the people with finite images,
-    ``target_features`` and ``target_score``; ``feature_names``, and ``units``, the units of their mean shifts. For test
-    rows also ``flips`` (R, n), of all repetitions: 1 if the person's decision flips, 0 if not, -1 without a finite
-    image.
+    ``target_features`` and ``target_score``; ``feature_names``, and ``units``, the units of their mean shifts.
 
     Raises ValueError if the map is not defined on a row of the split, if a group has no rows in it, and for randomised
     decisions of a model without probabilities.
@@ -92,7 +90,6 @@ def run(
         pairs = mapped(transport, dataset, config.split, count, direction)
         where = {"direction": direction, "source": source, "target": target}
         suffix = "" if direction == "forward" else "_reverse"
-        flips = np.full((count, len(dataset.label)), -1, np.int8)
         shared = _shared([pair.rows for pair in pairs], len(dataset.label))
         for r, pair in enumerate(pairs):
             decide = partial(_decided, classifier, r, coins[r] if config.decision == "randomised" else None)
@@ -109,16 +106,12 @@ def run(
                 rngs=[streams[r][place]] * len(FLIPSETS),
                 units=_units(np.concatenate([people.points, others.points]), config.units),
             )
-            flips[r, own] = found.flips.either
             measured = [*group(found, int((~finite).sum()), shared[r]), *reports(found, dataset.feature_names)]
             if r == 0 and config.noise_deals and transport.kind == EXACT:
                 measured += noise(found, own, decide, config, dealing[place - 1])
             rows += [{"repetition": r, **where, **row} for row in measured]
             if r == 0:
                 arrays |= _arrays(found, own, suffix)
-        if config.split == "test":
-            test = np.broadcast_to(dataset.test[:count], (count, dataset.test.shape[1]))
-            arrays[f"flips{suffix}"] = np.take_along_axis(flips, test, axis=1)
     return AuditResult.of("fliptest", dataset, classifier, rows, arrays, alpha=config.alpha)
 
 

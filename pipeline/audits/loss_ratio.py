@@ -35,8 +35,6 @@ LOSS_STATISTICS |= {"ci_lower_one_sided": "statistic", **{name: name for name in
 ERROR_STATISTICS = {"error_T_n": "statistic", "error_S_n": "mean", "error_std": "std"}
 ERROR_STATISTICS |= {f"error_{name}": name for name in DECIDED}
 """Names of the fields of a RatioTest on errors, in the rows."""
-MOST_UNFAIR = 0.1
-"""Share of the people with the largest loss ratios."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +86,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     rows. Columns: the setting, ``steps``, ``delta``, ``alpha`` and the index of the classifiers.
 
     A setting beyond the stability limit is skipped if another one is within it: its statistics are NaN and its points
-    count as ``non_finite``. Array of the first setting that is run, at its last step: ``most_unfair`` (R, n), whether
-    a person is in the tenth of the audited people with the largest ratio of losses. A ratio that is not finite is not.
+    count as ``non_finite``.
 
     Raises ValueError if every setting is unstable, or if there are more classifiers than splits.
     """
@@ -103,17 +100,14 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     if not any(plan.ends_stable for plan in plans.values()):
         next(iter(plans.values())).check()
     rows: list[dict[str, Any]] = []
-    arrays: dict[str, Array] = {}
     losses = np.full((classifier.repetitions, len(config.recorded), label.shape[-1]), np.nan)
     for (place, regularization, step_size), plan in plans.items():
         columns = {**vars(place), "regularization": regularization, "step_size": step_size}
         attack = partial(unfair_map, classifier, features, label) if plan.ends_stable else partial(_lost, losses)
         found = along_gradient(attack, features, label, plan, delta=config.delta, alpha=config.alpha)
-        if plan.ends_stable and not arrays:
-            arrays = {"most_unfair": largest(found.comparable_loss / found.original_loss)}
         rows += _tidy(_statistics(found), config.recorded, columns, config)
     rows += _tidy(_once(dataset, classifier, test, config, metrics), (np.nan,), {})
-    return AuditResult.of("loss_ratio", dataset, classifier, rows, arrays)
+    return AuditResult.of("loss_ratio", dataset, classifier, rows)
 
 
 def _metrics(config: Config, dataset: Dataset, test: Batch) -> dict[Place, FairMetric]:
@@ -129,14 +123,6 @@ def _metrics(config: Config, dataset: Dataset, test: Batch) -> dict[Place, FairM
             for angle in _listed(config.angle):
                 metrics[Place(name, "", float(angle))] = rotated(angle)
     return metrics
-
-
-def largest(ratio: Array) -> Array:
-    """Return whether a ratio is in the largest ``MOST_UNFAIR`` of its row, as booleans (R, n). Ties go to the first."""
-    order = np.argsort(-np.where(np.isfinite(ratio), ratio, -np.inf), kind="stable")
-    found = np.zeros(ratio.shape, bool)
-    np.put_along_axis(found, order[:, : round(MOST_UNFAIR * ratio.shape[1])], True, axis=1)
-    return found & np.isfinite(ratio)
 
 
 def _lost(losses: Array, plan: Plan) -> Flow:

@@ -31,7 +31,6 @@ from fairness_audits.models import architecture
 from fairness_audits.transport import exact
 from fairness_audits.validation import Checked, Count, NonNegative, Positive
 from fairness_audits.values import Array, Classifier, Dataset
-from pipeline.audits.loss_ratio import largest
 from pipeline.audits.tabular_robustness import distances, kind_of
 from pipeline.counterparts import Between, directions, fitted, mapped
 from pipeline.stratified_odds import Influenced, error_of_mean, log_odds_ratio, ratio
@@ -175,14 +174,22 @@ def _of_fold(
     metric = learn_batch(data.batch("train"), [data.feature_names.index(name) for name in data.sensitive_inputs])
     schedule = step_schedule("constant", config.step_size, 0.0, config.steps)
     flow = unfair_map(model, test.features, test.label, Plan(metric, config.regularization, schedule, [config.steps]))
-    marks["loss_ratio"] = largest(flow.losses[:, -1] / flow.original_loss)[0]
+    marks["loss_ratio"] = largest(flow.losses[0, -1] / flow.original_loss[0])
     own = {name: values[0] for name, values in model.parameters.items()}
     distance = distances(kind_of(model), own, test.features[0], decision[0], config.fmn_steps, config.fmn_start_steps)
-    marks["robustness"] = largest(-distance[None])[0]
+    marks["robustness"] = largest(-distance)
     marks[ERROR] = ((test.label == config.favourable) & (decision != config.favourable))[0]
     score = module.score(model.parameters, test.features)[0]
     order = np.argsort(np.argsort(score, kind="stable"), kind="stable")
     return marks, decision[0] * TENTHS + order * TENTHS // len(score)
+
+
+def largest(values: Array) -> Array:
+    """Return whether a value (n,) is finite and in the largest tenth: booleans (n,). Ties go to the first."""
+    order = np.argsort(-np.where(np.isfinite(values), values, -np.inf), kind="stable")
+    found = np.zeros(len(values), bool)
+    found[order[: round(len(values) / TENTHS)]] = True
+    return found & np.isfinite(values)
 
 
 def facts(named: Named) -> Iterator[Fact]:

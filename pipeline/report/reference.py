@@ -49,14 +49,13 @@ COMMITTED: Mapping[str, Mapping[str, How]] = {
             f"{name}{side}": how
             for side in SIDES
             for names, how in (
-                (("decision", "decision_image", "flips"), How.AS_IT_IS),
+                (("decision", "decision_image"), How.AS_IT_IS),
                 (("features", "images", "score", "score_image"), How.WITHIN_DECISIONS),
                 (("target_features", "target_score"), How.SORTED),
             )
             for name in names
         },
     },
-    "loss_ratio": {"most_unfair": How.AS_IT_IS},
     "loss_ratio_validity": dict.fromkeys(("quantile_levels", "quantiles_loss", "quantiles_error"), How.AS_IT_IS),
     # Per test image: whether it is classified correctly, and its distances. The partitions of the data set, its groups,
     # are also allowed.

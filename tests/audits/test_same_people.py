@@ -6,12 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fairness_audits.attacks.gradient_flow import Plan, gradient_flow, step_schedule
+from fairness_audits.fair_metric import learn
 from fairness_audits.group_metrics import positive_rate
 from fairness_audits.models import mlp
 from fairness_audits.seeds import generators
 from fairness_audits.transport import exact
 from fairness_audits.values import Array, Classifier, Dataset
-from pipeline.audits import fliptest, loss_ratio, same_people, tabular_robustness
+from pipeline.audits import fliptest, same_people, tabular_robustness
 from pipeline.audits.same_people import Named, facts, marked
 from pipeline.counterparts import Between, fitted
 from pipeline.raw_data.tabular import folded
@@ -61,17 +63,21 @@ def test_everybody_but_the_last_people_is_audited_once_in_each_partition() -> No
 @pytest.mark.parametrize("repetition", [0, 4])
 def test_the_marks_are_those_of_the_audits(repetition: int) -> None:
     data, model = single(repetition)
-    settings = shipped("audit", "loss_ratio") | {"steps": 30, "record": [30], "metric_split": "train"}
-    expected = loss_ratio.run(data, model, loss_ratio.Config(**settings), []).arrays["most_unfair"][0]
-    assert of_fold("loss_ratio", repetition).tolist() == expected.tolist()
-    test = data.batch("test")
+    own = {name: values[0] for name, values in model.parameters.items()}
+    test, train = data.batch("test"), data.batch("train")
+    metric = learn(train.features[0], {name: groups[0] for name, groups in train.protected.items()})
+    schedule = step_schedule("constant", CONFIG.step_size, 0.0, CONFIG.steps)
+    plan = Plan(metric, CONFIG.regularization, schedule, [CONFIG.steps])
+    flow = gradient_flow(lambda z: mlp.loss_and_gradient(own, z, test.label[0]), test.features[0], plan)
+    ratio = flow.losses[-1] / flow.original_loss
+    tenth = round(0.1 * len(ratio))
+    assert np.flatnonzero(of_fold("loss_ratio", repetition)).tolist() == sorted(np.argsort(-ratio)[:tenth])
     decision = mlp.predict(model.parameters, test.features)
     # The boundary of a network of six units is found from either side.
-    own = {name: values[0] for name, values in model.parameters.items()}
     distance = tabular_robustness.of_network(
         own, test.features[0], decision[0], CONFIG.fmn_steps, CONFIG.fmn_start_steps
     )
-    nearest = np.argsort(distance, kind="stable")[: round(0.1 * len(distance))]
+    nearest = np.argsort(distance, kind="stable")[:tenth]
     assert np.flatnonzero(of_fold("robustness", repetition)).tolist() == sorted(nearest)
     # With the better label 0, an error against a person is a false positive.
     among = test.label == 0
@@ -89,8 +95,11 @@ def test_flips_are_those_of_fliptest() -> None:
         found = fliptest.run(
             data, model, fliptest.Config(**shipped("audit", "fliptest") | {"bootstraps": 2}), RNGS[:1], maps
         )
-        flips = found.arrays["flips"][0] > 0
-        flips |= found.arrays["flips_reverse"][0] > 0
+        flipped = [
+            found.arrays[f"rows{way}"][found.arrays[f"decision{way}"] != found.arrays[f"decision_image{way}"]]
+            for way in ("", "_reverse")
+        ]
+        flips = np.isin(data.test[0], np.concatenate(flipped))
         assert of_fold(f"fliptest {attribute}", 1).tolist() == flips.tolist()
 
 
@@ -147,3 +156,9 @@ def test_repetitions_that_do_not_divide_the_people_are_refused() -> None:
     for test in (DATA.test[:4], mixed):
         with invalid(option="repetitions"):
             same_people.partitions(test, PEOPLE)
+
+
+def test_the_largest_tenth_has_only_finite_values_and_the_first_of_equal_ones() -> None:
+    values = np.array([1.0, np.inf, 3, 3, 3, *range(-15, 0)])
+    assert np.flatnonzero(same_people.largest(values)).tolist() == [2, 3]
+    assert np.flatnonzero(same_people.largest(np.array([np.nan] * 9 + [1.0]))).tolist() == [9]

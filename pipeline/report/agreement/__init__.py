@@ -7,5 +7,3 @@ COLUMNS = (
     "relative_rows delta_over_truth"
 )
 """Columns of the rows of a complete run, besides the first ones of :mod:`pipeline.stages.collect`."""
-ARRAYS = {"fliptest/*": "flips*", "audit/*/loss_ratio": "most_unfair"}
-"""Arrays that the artefacts read, by audit or classifier, see :func:`pipeline.report.registry.arrays`."""

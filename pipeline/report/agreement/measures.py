@@ -36,7 +36,7 @@ Sources: Kendall and Babington Smith 1939; Holm 1979; Rueger 1978 for the median
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -333,35 +333,3 @@ def _decisions(rejected: pd.DataFrame) -> Iterator[dict[str, Any]]:
     passing = judged.loc["loss_ratio", judged.loc[list(GROUP)].sum() == 0]
     if len(passing):
         yield {"statistic": "fails_individual_of_passing", "value": float(passing.mean())}
-
-
-class Overlap(NamedTuple):
-    """Counts of each repetition (R,) among the ``people`` in both audits: ``members`` of flipsets, the ``unfair`` tenth
-    with the largest loss ratios, and ``both``.
-    """
-
-    people: Array
-    members: Array
-    unfair: Array
-    both: Array
-
-
-def overlap(inputs: Inputs, dataset: str, attribute: str, method: str) -> Overlap | None:
-    """Count the members of flipsets and the people with the largest loss ratios in the test rows of each repetition."""
-    found: dict[tuple[str, str], Mapping[str, Array]] = {}
-    for point in inputs.points:
-        own = (point["dataset"]["name"], point["method"]["name"])
-        of_attribute = point.get("transport", {}).get("attribute", attribute) == attribute
-        if own == (dataset, method) and of_attribute and point["keys"].audit in inputs.audits:
-            audit = (point["block"], point["audit"]["name"])
-            found.setdefault(audit, inputs.audits[point["keys"].audit].arrays)
-    losses, flipsets = found.get(("audit", "loss_ratio"), {}), found.get((FLIPTEST, FLIPTEST), {})
-    if "flips" not in flipsets or "most_unfair" not in losses:
-        return None
-    unfair = losses["most_unfair"]
-    directions = np.stack([flipsets[name] for name in ("flips", "flips_reverse") if name in flipsets])
-    # A scale may have a map only for the first splits, and audit only the first test rows by the loss ratio.
-    unfair = unfair[: directions.shape[1]]
-    flips = directions[:, : len(unfair), : unfair.shape[1]]
-    mapped, members = (flips >= 0).any(axis=0), (flips > 0).any(axis=0)
-    return Overlap(*(mask.sum(axis=1) for mask in (mapped, members, mapped & unfair, members & unfair)))

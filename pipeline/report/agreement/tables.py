@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
-
 from fairness_audits.messages import enumerated
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.formats import number, sentence
@@ -175,41 +173,5 @@ def table_pairs(inputs: Inputs) -> StampedTable:
         (
             "Means over the repetitions. A dash: fewer than three models have both audits.",
             "The CSV also has Student's 95 % intervals.",
-        ),
-    )
-
-
-@artefact(
-    "Do FlipTest and the loss ratio find the same people? Number of flipset members who are also in the tenth of "
-    "people with the largest loss ratios, and the number expected by chance.",
-)
-def table_flipsets(inputs: Inputs) -> StampedTable:
-    places = [(d, a, x) for d, a in m.attributes(inputs) for x in m.methods(inputs, d)]
-    found = {place: one for place in places if (one := m.overlap(inputs, *place)) is not None}
-
-    def by_chance(place: tuple[str, str, str]) -> float:
-        counts = found[place]
-        return float(np.mean(counts.members * counts.unfair / counts.people))
-
-    return tabulated(
-        "People found by two audits.",
-        ("Data set", "Attribute", "Method"),
-        (
-            Column("people", decimals=0, cell=lambda place: found[place].people.mean()),
-            Column("members", decimals=0, name="in flipsets", cell=lambda place: found[place].members.mean()),
-            Column(
-                "both",
-                decimals=1,
-                name="also in the tenth",
-                cell=lambda place: Estimate.mean(found[place].both.astype(float)),
-            ),
-            Column("by chance", decimals=1, name="expected by chance", cell=by_chance),
-        ),
-        [((w.dataset_label(d), w.ATTRIBUTES[a], label(x)), (d, a, x)) for d, a, x in found],
-        inputs.stamp({"audit", "fliptest"}),
-        (
-            "People in both audits. Means over the splits, with the standard deviation of the overlap.",
-            "In flipsets: the decision differs from that of the counterpart, in either direction. Tenth: the 10 % of "
-            "the people in the loss-ratio audit with the largest ratio of the losses after and before the attack.",
         ),
     )

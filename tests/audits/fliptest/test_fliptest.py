@@ -244,15 +244,6 @@ def test_arrays_are_those_of_the_first_repetition(suffix: str, own: Array, other
     assert tuple(found["feature_names"]) == TOY.feature_names
 
 
-def test_flips_tell_members_of_flipsets_from_other_people_with_an_image_for_the_test_rows_of_every_repetition() -> None:
-    found = audited(shift(), rule(1.0, 2.0, 0.0)).arrays
-    for suffix in ("", "_reverse"):
-        expected = np.full(len(TOY.label), -1)
-        expected[found[f"rows{suffix}"]] = found[f"decision{suffix}"] != found[f"decision_image{suffix}"]
-        assert {0, 1} <= set(expected)
-        np.testing.assert_array_equal(found[f"flips{suffix}"][0], expected[TOY.test[0]])
-
-
 @pytest.mark.parametrize(
     ("changes", "refused"),
     [

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -78,22 +77,6 @@ def rows_of(point: dict[str, Any], values: Values) -> list[dict[str, Any]]:
     return [{**of, "transport": point.get("transport", {}).get("name"), **line} for line in found]
 
 
-def arrays(audit: str) -> dict[str, np.ndarray]:
-    """Of PEOPLE people the first tenth are in flipsets, half of them in each direction; the last tenth have no image.
-
-    The most unfairly treated tenth starts in the middle of the flipsets, in every second split at three fifths.
-    """
-    rows = np.arange(PEOPLE)
-    if audit == "loss_ratio":
-        starts = np.tile([PEOPLE // 20, PEOPLE * 3 // 50], 5)[:, None]
-        return {"most_unfair": (rows >= starts) & (rows < starts + PEOPLE // 10)}
-    first, second = rows < PEOPLE // 20, rows < PEOPLE // 10
-    return {
-        "flips": np.where(rows < PEOPLE // 2, first, -1)[None].repeat(10, 0),
-        "flips_reverse": np.where(rows < PEOPLE * 9 // 10, second & ~first, -1)[None].repeat(10, 0),
-    }
-
-
 def study(values: Values = usual, origin: Any = "official", scale: str = "paper") -> Inputs:
     """Every point of the study with these values."""
     config = Run(scale=scale, studies=["agreement"]).artefacts("agreement")
@@ -108,8 +91,7 @@ def study(values: Values = usual, origin: Any = "official", scale: str = "paper"
     }
     audits = {
         point["keys"].audit: AuditResult(
-            point["audit"]["name"], point["dataset"]["name"], point["method"]["name"], origin, rows.iloc[:0],
-            arrays(point["audit"]["name"]),
+            point["audit"]["name"], point["dataset"]["name"], point["method"]["name"], origin, rows.iloc[:0]
         )
         for point in points
     }  # fmt: skip

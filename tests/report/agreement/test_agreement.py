@@ -1,7 +1,6 @@
 """How far audits agree: W and tau by their definitions, decisions, people in common, what every artefact says."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,7 +15,6 @@ from pipeline.report.agreement import figures, measures
 from pipeline.report.agreement.measures import kendalls_w
 from pipeline.report.inputs import Inputs
 from pipeline.report.table import StampedTable
-from pipeline.values import AuditResult
 from tests.builders import chosen
 from tests.report import studies
 
@@ -133,27 +131,6 @@ def test_those_that_pass_one_kind_of_audit_are_counted_under_the_other(study_wit
     assert set(fact(inputs, statistic="fails_individual_of_passing", dataset="adult")) == {0.5}
     assert set(fact(inputs, statistic="models_that_pass_all", dataset="adult")) == {1}
     assert not len(fact(inputs, statistic="fails_individual_of_passing", dataset="law"))
-
-
-def test_the_people_of_two_audits_are_counted_among_those_of_both(inputs: Inputs) -> None:
-    """Of 900 mapped people 100 are in flipsets and 100 most unfairly treated: 50 or 40 are the same, by split."""
-    found = measures.overlap(inputs, "adult", "sex", "baseline")
-    assert found is not None
-    assert [list(counts) for counts in found] == [[900] * 10, [100] * 10, [100] * 10, [50, 40] * 5]
-    assert measures.overlap(inputs, "adult", "sex", "threshold_optimizer") is None
-
-
-def test_people_are_compared_in_the_splits_and_rows_of_both_audits(inputs: Inputs) -> None:
-    """With maps for three of ten splits, and with loss ratios of the first 80 of 1,000 test rows."""
-
-    def cut(result: AuditResult) -> AuditResult:
-        arrays = {name: x[:, :80] if name == "most_unfair" else x[:3] for name, x in result.arrays.items()}
-        return replace(result, arrays=arrays)
-
-    fewer = replace(inputs, audits={key: cut(one) for key, one in inputs.audits.items()})
-    found = measures.overlap(fewer, "adult", "sex", "baseline")
-    assert found is not None
-    assert [list(counts) for counts in found] == [[80] * 3, [80] * 3, [30, 20, 30], [30, 20, 30]]
 
 
 @pytest.mark.parametrize(
