@@ -26,9 +26,9 @@ from fairness_audits.results.style import (
 )
 from fairness_audits.results.table import Column
 from pipeline.report import labels as w
-from pipeline.report.agreement.measures import plain
+from pipeline.report.agreement.measures import audited
 from pipeline.report.estimators import EVERY, estimate
-from pipeline.report.inputs import Inputs, NotRun
+from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
 from pipeline.report.selection import select
 from pipeline.report.stamp import Picture
@@ -72,11 +72,7 @@ class Metric(NamedTuple):
 
 def simulated(inputs: Inputs) -> pd.DataFrame:
     """Return the rows of the simulation. Raises NotRun if there are none."""
-    rows = plain(inputs)
-    if (found := rows[rows["audit"] == AUDIT]).empty:
-        blocks = [block for block in inputs.config["experiment"].get("grid", {}) if block.startswith(AUDIT)]
-        raise NotRun(str(inputs.absence("Not run: this run does not simulate learned metrics.", blocks)))
-    return found
+    return audited(inputs, AUDIT, "simulate learned metrics")
 
 
 def metrics(rows: pd.DataFrame) -> list[Metric]:

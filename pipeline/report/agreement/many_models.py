@@ -16,9 +16,9 @@ from fairness_audits.results.style import finish, ink_on, new_panels, ordered
 from fairness_audits.results.table import Column
 from pipeline.report import labels as w
 from pipeline.report.agreement.figures import SHORT
-from pipeline.report.agreement.measures import MEASURES, plain
+from pipeline.report.agreement.measures import MEASURES, audited
 from pipeline.report.estimators import estimate
-from pipeline.report.inputs import Inputs, NotRun
+from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
 from pipeline.report.stamp import Picture
 from pipeline.report.table import StampedTable, tabulated
@@ -71,10 +71,7 @@ class Models(NamedTuple):
 
 def compared(inputs: Inputs) -> Models:
     """Return the numbers of equally accurate models. Raises NotRun if there are none."""
-    rows = plain(inputs)
-    if (found := rows[rows["audit"] == AUDIT]).empty:
-        blocks = [block for block in inputs.config["experiment"].get("grid", {}) if block.startswith("many_models")]
-        raise NotRun(str(inputs.absence("Not run: this run does not audit many models of one split.", blocks)))
+    found = audited(inputs, AUDIT, "audit many models of one split")
     names = ["dataset", "pool", "statistic", "measure", "other"]
     equal = found[found["band"] == EQUAL].fillna({"measure": "", "other": ""})
     grouped = equal[equal["measure"] != ""].groupby(names, sort=False)

@@ -49,7 +49,7 @@ from fairness_audits.values import Array
 from pipeline.report import labels as w
 from pipeline.report.estimators import estimate
 from pipeline.report.fliptest.trials import BOTH
-from pipeline.report.inputs import Inputs, as_text
+from pipeline.report.inputs import Inputs, NotRun, as_text
 
 BLOCK = "agreement"
 LEVEL = 0.05
@@ -138,6 +138,16 @@ def plain(inputs: Inputs) -> pd.DataFrame:
     """Return the rows of available data, with categories as text."""
     rows = inputs.rows
     return inputs.once("rows as text", lambda: as_text(rows[rows["origin"] != "absent"]), rows)
+
+
+def audited(inputs: Inputs, audit: str, lacking: str) -> pd.DataFrame:
+    """Return the rows of an audit. Raises NotRun, which says what the run does not do (``lacking``), if it has none."""
+    rows = plain(inputs)
+    if (found := rows[rows["audit"] == audit]).empty:
+        grid = inputs.config["experiment"].get("grid", {})
+        blocks = [block for block, keys in grid.items() if keys.get("audit") == audit]
+        raise NotRun(str(inputs.absence(f"Not run: this run does not {lacking}.", blocks)))
+    return found
 
 
 def attributes(inputs: Inputs) -> list[Pair]:

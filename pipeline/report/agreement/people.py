@@ -12,9 +12,9 @@ from matplotlib.ticker import LogLocator
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.results.style import INK, MethodStyle, finish, level, logarithmic, new_panels, ordered
 from pipeline.report import labels as w
-from pipeline.report.agreement.measures import plain
+from pipeline.report.agreement.measures import audited
 from pipeline.report.estimators import estimate
-from pipeline.report.inputs import Inputs, NotRun
+from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
 from pipeline.report.selection import select
 from pipeline.report.stamp import Picture
@@ -51,11 +51,7 @@ def named(measure: str) -> str:
 
 def compared(inputs: Inputs) -> pd.DataFrame:
     """Return the rows of the audits of the same people. Raises NotRun if there are none."""
-    rows = plain(inputs)
-    if (found := rows[rows["audit"] == AUDIT]).empty:
-        blocks = [block for block in inputs.config["experiment"].get("grid", {}) if block.startswith("people")]
-        raise NotRun(str(inputs.absence("Not run: this run does not compare the people whom the audits name.", blocks)))
-    return found
+    return audited(inputs, AUDIT, "compare the people whom the audits name")
 
 
 def pairs(rows: pd.DataFrame) -> list[Pair]:

@@ -14,9 +14,9 @@ from fairness_audits.results.style import finish, in_order, method_style, new_pa
 from pipeline.report import labels as w
 from pipeline.report.agreement import verdicts
 from pipeline.report.agreement.many_models import named
-from pipeline.report.agreement.measures import plain
+from pipeline.report.agreement.measures import audited, plain
 from pipeline.report.estimators import estimate
-from pipeline.report.inputs import Inputs, NotRun
+from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
 from pipeline.report.stamp import Picture
 
@@ -67,11 +67,7 @@ def experiments(inputs: Inputs) -> pd.DataFrame:
 
     Those of the loss ratio are over all settings.
     """
-    rows = plain(inputs)
-    found = rows[rows["audit"] == AUDIT]
-    if found.empty:
-        blocks = [block for block in inputs.config["experiment"].get("grid", {}) if block.startswith("sources")]
-        raise NotRun(str(inputs.absence("Not run: this run does not cross what a verdict depends on.", blocks)))
+    rows, found = plain(inputs), audited(inputs, AUDIT, "cross what a verdict depends on")
     ratio = rows[rows["audit"] == verdicts.AUDIT]
     if len(ratio):
         ratio = ratio[(ratio["metric_rows"] == METRIC_ROWS) & (ratio["points"] == verdicts.ALL)]

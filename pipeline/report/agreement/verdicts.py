@@ -14,9 +14,9 @@ from fairness_audits.results.formats import number
 from fairness_audits.results.style import finish, in_order, method_style, new_panels, ordered
 from fairness_audits.results.table import Column
 from pipeline.report import labels as w
-from pipeline.report.agreement.measures import plain
+from pipeline.report.agreement.measures import audited
 from pipeline.report.estimators import estimate
-from pipeline.report.inputs import Inputs, NotRun
+from pipeline.report.inputs import Inputs
 from pipeline.report.registry import artefact
 from pipeline.report.selection import select
 from pipeline.report.stamp import Picture
@@ -50,11 +50,7 @@ class Experiment(NamedTuple):
 
 def crossed(inputs: Inputs) -> pd.DataFrame:
     """Return the rows of the crossed experiments. Raises NotRun if there are none."""
-    rows = plain(inputs)
-    if (found := rows[rows["audit"] == AUDIT]).empty:
-        blocks = [block for block in inputs.config["experiment"].get("grid", {}) if block.startswith("verdicts")]
-        raise NotRun(str(inputs.absence("Not run: this run does not cross what a verdict depends on.", blocks)))
-    return found
+    return audited(inputs, AUDIT, "cross what a verdict depends on")
 
 
 def experiments(rows: pd.DataFrame) -> list[Experiment]:
