@@ -30,7 +30,7 @@ Side = Literal["test", "train"]
 DECIDED = ("p_value", "rejected", "ci_low", "ci_high")
 COUNTED = ("n", "non_finite", "clipped", "below_one")
 LOSS_STATISTICS = {"T_n": "statistic", "S_n": "mean", "V_n": "std", **{name: name for name in DECIDED}}
-LOSS_STATISTICS |= {"ci_lower_one_sided": "statistic", **{name: name for name in COUNTED}}
+LOSS_STATISTICS |= {name: name for name in COUNTED}
 """Names of the fields of a RatioTest on losses, in the rows."""
 ERROR_STATISTICS = {"error_T_n": "statistic", "error_S_n": "mean", "error_std": "std"}
 ERROR_STATISTICS |= {f"error_{name}": name for name in DECIDED}

@@ -87,7 +87,7 @@ def _parquets(rows: pd.DataFrame, pieces: int) -> list[bytes]:
     """Return the rows split into ``pieces`` Parquet files, as bytes."""
     ends = [len(rows) * piece // pieces for piece in range(pieces + 1)]
     parts = (rows.iloc[start:end] for start, end in pairwise(ends))
-    return [part.to_parquet(None, index=False, compression="zstd") for part in parts]
+    return [part.to_parquet(None, index=False, compression="zstd", compression_level=9) for part in parts]
 
 
 def _save_archives(values: Mapping[str, Any], stem: Path) -> None:
