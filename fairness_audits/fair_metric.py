@@ -214,7 +214,7 @@ def _tilt(regression: Any, features: Array, group: Array, counts: Array | None) 
     x = np.column_stack([(features - mean) / scale, np.ones(len(features))])
     own = regression.coef_[0] * scale
     penalty = np.append(scale**-2.0, 0.0)
-    counts = np.ones(len(p)) if counts is None else counts
+    counts = np.ones(len(p)) if counts is None else np.asarray(counts, float)
     hessian = x.T @ (x * (counts * p * (1 - p))[:, None]) + np.diag(penalty)
     step = np.linalg.lstsq(hessian, x.T @ (counts * (p - group)) + penalty * np.append(own, 0.0), rcond=None)[0][:-1]
     return float(np.abs(step).max() / max(np.abs(own).max(), np.finfo(float).tiny))

@@ -53,7 +53,7 @@ from fairness_audits.validation import (
 )
 from fairness_audits.values import Array, Batch, Classifier, Dataset
 from pipeline import crossed
-from pipeline.audits.tabular_robustness import of_network
+from pipeline.audits import tabular_robustness
 from pipeline.counterparts import Between, fitted, mapped, transported_columns
 from pipeline.predictions import named_attributes
 from pipeline.values import AuditResult
@@ -67,10 +67,10 @@ class Config(Checked, of="audit"):
 
     Numbers of ``audit_samples``, ``map_samples`` and ``seeds``.
 
-    ``rates`` are tested with ``permutations``, which robustness bias uses too. ``regularization`` lists those of the
-    entropic map, :class:`fairness_audits.transport.entropic.Config` has its other settings. ``noise_deals`` random
-    splits into halves with at most ``noise_people`` each. ``points``: audited rows that are attacked by FMN, for each
-    of the ``fmn_steps``, after ``fmn_start_steps`` of DeepFool.
+    ``permutations``: number of permutations in the tests of the ``rates`` and of robustness bias. ``regularization``:
+    those of the entropic map, whose other settings :class:`fairness_audits.transport.entropic.Config` explains.
+    ``noise_deals`` random splits into halves with at most ``noise_people`` each. ``points``: audited rows whose
+    distances are measured, for networks by FMN with each of the ``fmn_steps``, after ``fmn_start_steps`` of DeepFool.
     """
 
     attributes: list[str] | None
@@ -128,9 +128,9 @@ class Audited:
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
     """Cross the factors in each split; ``repetition`` numbers the splits. The generator of its first model draws.
 
-    The classifiers are networks with one hidden layer. Rows for each ``measure``, such as "tpr sex": the
-    :func:`pipeline.crossed.facts`, the ``mean`` of the statistic and the share ``rejected``. If a cell has no
-    statistic, its experiment has none of the facts. Raises InvalidInput if the splits have different numbers of models.
+    Rows for each ``measure``, such as "tpr sex": the :func:`pipeline.crossed.facts`, the ``mean`` of the statistic and
+    the share ``rejected``. If a cell has no statistic, its experiment has none of the facts. Raises InvalidInput if the
+    splits have different numbers of models, and for random decisions, which have no boundary.
     """
     rows: list[dict[str, Any]] = []
     for split in crossed.splits(dataset, classifier):
@@ -255,11 +255,14 @@ def distances(audited: Audited, config: Config) -> Array:
     n = min(config.points, len(audited.rows))
     x, label = audited.batch.features[0, :n], audited.batch.label[0, :n]
     found = np.full((len(audited.decision), len(config.fmn_steps), n), np.nan)
+    kind = tabular_robustness.kind_of(audited.classifier)
     for model, decision in enumerate(audited.decision):
         own = {name: values[model] for name, values in audited.classifier.parameters.items()}
         rows = np.flatnonzero(decision[:n] == label)
         for point, steps in enumerate(config.fmn_steps):
-            found[model, point, rows] = of_network(own, x[rows], label[rows], steps, config.fmn_start_steps)
+            found[model, point, rows] = tabular_robustness.distances(
+                kind, own, x[rows], label[rows], steps, config.fmn_start_steps
+            )
     return found
 
 

@@ -46,8 +46,9 @@ Losses = tuple[Array, Array]
 class Config(Checked, of="audit"):
     """``regularization``, ``step_size`` and ``steps`` of the attack; ``delta`` and ``alpha`` of the test.
 
-    ``audit_samples`` samples of audited people, of which the first ``learned_samples`` have metrics of their own;
-    ``metric_samples`` metrics for each of ``relative_rows``, the number of rows that they are learned on in units of n.
+    ``audit_samples``: number of samples of audited people. Each of the first ``learned_samples`` also teaches a metric.
+    ``metric_samples``: number of metrics for each of ``relative_rows``, the numbers of rows behind a metric in units
+    of n.
     Further tolerances are ``delta_over_truth`` times the true ratio.
     """
 

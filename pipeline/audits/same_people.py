@@ -101,8 +101,6 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
       measure in this partition and the other audit in another partition.
 
     A comparison with errors has no number given the score, because the decision and the label determine the errors.
-
-    Arrays: ``marks`` (B, K, N), ``fold`` (B, N) and ``measures`` (K,).
     """
     named = marked(dataset, classifier, config, rngs)
     rows = [
@@ -110,12 +108,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
         for columns, of_each in facts(named)
         for partition, numbers in enumerate(of_each)
     ]
-    arrays = {
-        "marks": np.stack([*named.marks.values()], axis=1),
-        "fold": named.fold.astype(np.int8),
-        "measures": np.array([*named.marks]),
-    }
-    return AuditResult.of("same_people", dataset, classifier, rows, arrays)
+    return AuditResult.of("same_people", dataset, classifier, rows)
 
 
 def partitions(test: Array, people: int) -> tuple[int, int]:

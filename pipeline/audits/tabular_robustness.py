@@ -24,6 +24,7 @@ from fairness_audits.attacks.linear_distance import linear_distance
 from fairness_audits.audits.inference import Precision
 from fairness_audits.audits.robustness_bias.core import robustness_bias
 from fairness_audits.audits.robustness_bias.measures import Partition
+from fairness_audits.errors import InvalidInput
 from fairness_audits.group_metrics import accuracy, balanced_accuracy
 from fairness_audits.models import architecture
 from fairness_audits.validation import Checked, Count, Share
@@ -108,7 +109,13 @@ def kind_of(classifier: Classifier) -> Distance:
 def distances(
     kind: Distance, own: Mapping[str, Array], x: Array, label: Array, fmn_steps: int, fmn_start_steps: int
 ) -> Array:
-    """Compute d (n,) of correct rows x (n, d), NaN if the attack failed; ``own`` is one model's parameters."""
+    """Compute d (n,) of correct rows x (n, d), NaN if the attack failed; ``own`` is one model's parameters.
+
+    Raises InvalidInput for random decisions, which have no boundary.
+    """
+    if not kind:
+        remedy = "Audit a regression, or a network with one hidden layer"
+        raise InvalidInput("the decisions have no boundary, so rows have no distance", option="method", remedy=remedy)
     if kind == "exact":
         weight = np.stack([np.zeros(x.shape[1]), own["coef"][0]])
         return linear_distance(weight, np.array([0.0, own["intercept"][0]]), x, label).distance

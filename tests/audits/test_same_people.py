@@ -1,4 +1,4 @@
-"""The same people: each mark is that of the library's audit, and the numbers are those of the marks."""
+"""Whom an audit names agrees with the library's audit, and the numbers agree with who is named."""
 
 from collections.abc import Mapping
 from dataclasses import replace

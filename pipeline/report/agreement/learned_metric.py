@@ -210,5 +210,8 @@ def table_learned_metric(inputs: Inputs) -> StampedTable:
             for metric in metrics(rows)
         ],
         inputs.stamp(set(rows["block"])),
-        read_as(rows),
+        (
+            *read_as(rows),
+            "An interval without width means that the share is the same in all populations, not that it is certain.",
+        ),
     )

@@ -13,6 +13,7 @@ from pipeline.audits import tabular_robustness
 from pipeline.audits.tabular_robustness import Config, distances, kind_of
 from tests.attacks.builders import network
 from tests.builders import dataset, logistic, number, shipped
+from tests.errors import invalid
 
 CHANGES = {"points": None, "bootstraps": 200, "permutations": 199}
 CONFIG = Config(**shipped("audit", "tabular_robustness") | CHANGES)
@@ -77,6 +78,11 @@ def test_a_coin_has_no_boundary_and_rows_in_neither_group_no_part_in_sigma() -> 
     third = np.where(np.arange(400) % 3 == 0, -1, data.protected["group"])
     some = tabular_robustness.run(replace(data, protected={"group": third}), line, CONFIG, RNGS)
     assert of(some.rows, "n", "0") + of(some.rows, "n", "1") == (third >= 0).sum()
+
+
+def test_the_distance_of_a_random_decision_is_refused() -> None:
+    with invalid(option="method"):
+        distances("", {}, np.zeros((2, 3)), np.zeros(2, int), 1, 1)
 
 
 def test_the_first_points_alone_are_measured_and_all_are_counted_as_right_or_wrong() -> None:

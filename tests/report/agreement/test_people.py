@@ -23,7 +23,7 @@ Rows = list[dict[str, object]]
 
 
 def of_data(dataset: str, shared: float) -> Rows:
-    """Numbers of people who have a lasting inclination to be named by each audit, of which they share a part."""
+    """The numbers of simulated people. An audit tends to name the same people again, and some of another audit's."""
     rng = np.random.default_rng(["adult", "compas"].index(dataset))
     common, noise = rng.normal(size=PEOPLE), 0.3
 
