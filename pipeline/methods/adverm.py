@@ -5,8 +5,10 @@ r"""AdvERM: cross entropy with a penalty on robustness bias, the gap in safe poi
                         - \frac{1}{|O|} \sum_{i \in O} s(\tau - d(x_i)) \right|
 
 I are the correctly classified members of the group P in the batch, and O the correctly classified others. The logistic
-function s is a smooth indicator of a distance below tau. If I or O is empty, the penalty is 0. The distance is measured
-to the boundary of f linearised at x (c is the predicted class; on correctly classified points, the label):
+function s is a smooth indicator of a distance below tau. If I or O is empty, the penalty is 0. With the bare indicator
+in its place (``indicator: step``, the other choice in the authors' code), the penalty has no gradient and trains nothing.
+The distance is measured to the boundary of f linearised at x (c is the predicted class; on correctly classified points,
+the label):
 
 .. math:: d = \frac{|z_c|}{\|\nabla_x z_c\|} \;\;(\text{logit}), \qquad
           d = \frac{z_c - \max_{j \ne c} z_j}{\|\nabla_x (z_c - \max_{j \ne c} z_j)\|} \;\;(\text{margin})
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from pipeline.training.sgd_training import Forward, Objective, Terms
 
 DISTANCES = ("logit", "margin")
+INDICATORS = ("sigmoid", "step")
 SCALES = ("pixels", "normalised")
 SMALLEST_NORM = 1e-12
 """Lower bound on the length of a gradient. A constant function has a large distance and slope 0."""
@@ -52,12 +55,13 @@ class Config(sgd.Config):
     """Settings of stochastic gradient descent and of the penalty.
 
     P is the group ``penalised_level`` of ``penalised_partition`` (None: the classes). The others are its other levels;
-    rows of unknown level are in neither set. ``alpha``, ``tau``, ``distance``, ``second_order`` and ``scale`` are
-    described in the module's docstring.
+    rows of unknown level are in neither set. ``alpha``, ``tau``, ``indicator``, ``distance``, ``second_order`` and
+    ``scale`` are described in the module's docstring.
     """
 
     alpha: NonNegative
     tau: float
+    indicator: Annotated[str, one_of(INDICATORS)]
     penalised_partition: str | None
     penalised_level: str | None
     distance: Annotated[str, one_of(DISTANCES)]
@@ -114,7 +118,8 @@ def objective(inside: Array, outside: Array, std: Sequence[float], config: Confi
         if config.scale == "normalised":
             gradient = gradient * spread.to(gradient.device)
         norm = gradient.flatten(1).square().sum(dim=1).clamp_min(SMALLEST_NORM**2).sqrt()
-        near = torch.sigmoid(config.tau - numerator / norm)
+        closer = config.tau - numerator / norm
+        near = torch.sigmoid(closer) if config.indicator == "sigmoid" else (closer > 0).to(closer)
         penalty = gap(near, masks_on(rows.device)[:, rows] & right)
         entropy = cross_entropy(logits, label)
         return entropy + config.alpha * penalty, logits, {"cross_entropy": entropy, "penalty": penalty}

@@ -48,13 +48,16 @@ def fit(dataset: ImageDataset, **changes: Any) -> Classifier:
     return adverm.fit(dataset, config(**changes), [np.random.default_rng(0)])
 
 
+@pytest.mark.parametrize("penalty", [{"alpha": 0.0}, {"alpha": 10.0, "indicator": "step"}])
 @pytest.mark.parametrize("distance", adverm.DISTANCES)
 @pytest.mark.parametrize("second_order", [False, True])
-def test_without_weight_the_penalty_changes_nothing(distance: str, second_order: bool) -> None:
+def test_without_weight_or_with_the_bare_indicator_the_penalty_changes_nothing(
+    penalty: dict[str, Any], distance: str, second_order: bool
+) -> None:
     data = gapped(120, size=8)
     settings = {"model": "utk_classifier", "width": 0.1, "epochs": 2}
     plain = sgd.fit(data, sgd.Config(**{**COMMON, **settings}), [np.random.default_rng(0)])
-    penalised = fit(data, alpha=0.0, distance=distance, second_order=second_order, **settings)
+    penalised = fit(data, **penalty, distance=distance, second_order=second_order, **settings)
     for name, values in plain.parameters.items():
         np.testing.assert_array_equal(values, penalised.parameters[name])
     np.testing.assert_array_equal(plain.history["loss"], penalised.history["cross_entropy"])

@@ -2,7 +2,7 @@
 
 COLUMNS = (
     "attack denominator epoch fold level model partition reason alpha penalised_level training pretrained width "
-    "distance second_order"
+    "distance second_order indicator tau"
 )
 """Columns of the rows of a complete run, besides the first ones of :mod:`pipeline.stages.collect`."""
 ARRAYS = {

@@ -34,7 +34,10 @@ from pipeline.report.robustness_bias.study import (
     Audited,
 )
 
-COLUMNS = ("simulations", "groups", "denominator", "attack", "partition", "level", "method", "error", "freedom")
+COLUMNS = (
+    *("simulations", "groups", "denominator", "attack", "partition", "level", "method", "error", "freedom"),
+    *("penalised_level", "tau"),
+)
 """Columns of the facts, present even if a smaller study has no such facts."""
 FEWEST_NETWORKS = 3
 """Smallest number of networks whose sigmas have a ratio."""
@@ -421,7 +424,8 @@ def _penalties(inputs: Inputs, block: str) -> Iterator[Fact]:
             "penalty_gain": regularizer.sigma(one, one.penalised) - regularizer.sigma(before, one.penalised),
             "penalty_cost": before.accuracy - one.accuracy,
         }
-        place = {**_place([one], block, one.dataset), "repetition": number}
+        own = {"penalised_level": one.penalised[1], "tau": one.tau}
+        place = {**_place([one], block, one.dataset), **own, "repetition": number}
         ending = "" if one.alpha == 1 else f"_{one.alpha:g}"
         for statistic, value in effects.items():
             if math.isfinite(value):

@@ -112,24 +112,23 @@ def table_regularizer(inputs: Inputs) -> StampedTable:
 )
 def table_penalties(inputs: Inputs) -> StampedTable:
     found = penalised(inputs, block=study.PENALTIES)
-    kinds: dict[tuple[str, str, str, float], list[Pair]] = {}
+    kinds: dict[tuple[str, str, str, float, float], list[Pair]] = {}
     for before, one in paired(found):
-        kind = (w.dataset_label(one.dataset), w.NETWORKS[one.network], w.plainly(one.penalised[1]), one.alpha)
-        kinds.setdefault(kind, []).append((before, one))
+        names = (w.dataset_label(one.dataset), w.NETWORKS[one.network], w.plainly(one.penalised[1]))
+        kinds.setdefault((*names, one.tau, one.alpha), []).append((before, one))
     body = []
-    for (*names, alpha), pairs in kinds.items():
+    for kind, pairs in kinds.items():
         sides = np.array([[sigma(one, one.penalised) for one in pair] for pair in pairs])
         gain = estimate("mean", sides[:, 1] - sides[:, 0])
         significant = sum(biased(before) for before, _ in pairs)
         accuracies = 100 * np.array([[one.accuracy for one in pair] for pair in pairs]).mean(axis=0)
         shown = (*sides.mean(axis=0), gain.value)
-        body.append(
-            Row((*names, alpha, f"{significant} of {len(pairs)}", *shown, interval(gain, 3), *accuracies.tolist()))
-        )
+        body.append(Row((*kind, f"{significant} of {len(pairs)}", *shown, interval(gain, 3), *accuracies.tolist())))
     return StampedTable(
         title="The penalty on robustness bias in pairs of training runs.",
         columns=(
             *labels("Data", "Network", "Group"),
+            Column("tau", "parameter"),
             Column("alpha", "parameter"),
             Column("biased", "text", name="closer without"),
             Column("before", group="sigma", decimals=3, name="without"),
@@ -139,11 +138,11 @@ def table_penalties(inputs: Inputs) -> StampedTable:
             Column("accuracy before", group="accuracy, %", decimals=1, name="without"),
             Column("accuracy after", group="accuracy, %", decimals=1, name="with"),
         ),
-        rows=tuple(body) or (Row((f"not run at the {w.scales(inputs.scale)}", "", "", *[None] * 8)),),
+        rows=tuple(body) or (Row((f"not run at the {w.scales(inputs.scale)}", "", "", *[None] * 9)),),
         stamp=stamps.stamp(inputs, study.PENALTIES),
         notes=(
             f"By {study.upper_bounds(found) or 'the tightest attack'}, last epoch, correctly classified points. Means "
-            "over pairs of training runs, with Student's 95 % interval.",
+            "over pairs of training runs, with Student's 95 % interval. Pairs with another tau have other seeds.",
             f"Closer without: training runs without the penalty after which the group is significantly closer to the "
             f"boundary than the others (p < {study.SIGNIFICANT:g}, permutation test over points, not adjusted).",
             *study.not_run(study.audited(inputs, study.PENALTIES)),

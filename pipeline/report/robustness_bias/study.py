@@ -57,11 +57,13 @@ LEAST_OFFICIAL = ("re-encoded", "bundled", "simulated", "official")
 NOTHING = pd.DataFrame({"sigma": []}, index=pd.MultiIndex.from_arrays([[], []]))
 """Empty table for distances and checkpoints without measurements."""
 FORMS = {
-    ("logit", False): "logit, as coded",
-    ("logit", True): "logit, second order",
-    ("margin", False): "margin",
-    ("margin", True): "margin, second order",
+    ("logit", False, "sigmoid"): "logit, as coded",
+    ("logit", True, "sigmoid"): "logit, second order",
+    ("margin", False, "sigmoid"): "margin",
+    ("margin", True, "sigmoid"): "margin, second order",
+    ("logit", False, "step"): "logit, bare indicator",
 }
+"""Forms of the penalty by distance, second order and indicator. The bare indicator has no gradient."""
 
 
 def elements(levels: Mapping[str, Sequence[str]]) -> int:
@@ -190,7 +192,8 @@ class Audited:
     @property
     def form(self) -> str:
         """Return the form of the distance in the penalty."""
-        return FORMS[self.method["distance"], bool(self.method["second_order"])]
+        of = self.method
+        return FORMS[of["distance"], bool(of["second_order"]), of.get("indicator", "sigmoid")]
 
     @cached_property
     def penalised(self) -> tuple[str, str]:
