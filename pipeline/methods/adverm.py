@@ -6,7 +6,7 @@ r"""AdvERM: cross entropy with a penalty on robustness bias, the gap in safe poi
 
 I are the correctly classified members of the group P in the batch, and O the correctly classified others. The logistic
 function s is a smooth indicator of a distance below tau. If I or O is empty, the penalty is 0. With the bare indicator
-in its place (``indicator: step``, the other choice in the authors' code), the penalty has no gradient and trains nothing.
+in its place (``indicator: step``, another choice in the authors' code), the penalty has no gradient and trains nothing.
 The distance is measured to the boundary of f linearised at x (c is the predicted class; on correctly classified points,
 the label):
 
