@@ -89,8 +89,6 @@ ABOUT = {
     "new_draws": "the intervals are for further independent samples, which were drawn after the rule was fixed",
     "draws": "the intervals are for further independent samples",
     "trainings": "the intervals are for further networks or training runs on the same images",
-    "new_trainings": "the intervals are for further training runs on the same images; these training runs were started "
-    "after the rule was fixed",
     "groups": "the intervals are for further groups of this kind",
     "people": "the intervals are for further people, clustered by person, and for further partitions and random seeds",
     "points": "the intervals are for further test points under these models",
