@@ -3,7 +3,7 @@
 #
 #   fetch -> prepare -> train -> audit -> collect -> draw -> page, report
 #               └-> transport -┘             ├-> sweep
-#                                            └-> reference -> draw_reference -> figures
+#                                            └-> record -> reference -> draw_reference -> figures
 #
 # The inputs, parameters and resources of a job come from the table of jobs (pipeline/jobs.py). Its tasks make one file each.
 import gc

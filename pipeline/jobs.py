@@ -445,6 +445,13 @@ class Run:
             "names": {self.path(stage, point): "/".join(id_of(stage, point)) for stage, point in shown},
         }
 
+    def inputs(self, study: str) -> dict[str, Any]:
+        """Return the configuration, and the files with their names, from which the artefacts of a study are made."""
+        config = self.artefacts(study)
+        names, stages = config.pop("names"), {"datasets": "prepare", "classifiers": "train", "audits": "audit"}
+        files = {kind: [(path, names[path]) for path in self.files(stage, study)] for kind, stage in stages.items()}
+        return {"study": study, "config": config, **files}
+
     @cached_property
     def _published(self) -> Grids:
         """Resolve points at the published scale, without the user's settings."""
@@ -480,7 +487,7 @@ class Run:
             raise InvalidInput(f"CORES={cores}: no job could start", option="cores", remedy="Give at least one core")
         availability.check_mirror(environment, self.source)
         for study in self.studies:
-            self.code("artefacts", study=study)
+            self.code("draw", study=study)
             for point in self.planned[study]:
                 point.columns()
                 for path in self.paths(point):

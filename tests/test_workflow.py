@@ -252,6 +252,23 @@ def test_a_run_of_some_data_sets_draws_their_artefacts_and_names_the_others(fini
     succeeded(finished)
 
 
+def test_a_reference_is_replaced_with_its_verdicts_and_claims_or_not_at_all(finished: Path) -> None:
+    target, reference = f"results/reference/smoke/{STUDY}.recorded", finished / "data" / "reference"
+    try:
+        succeeded(finished, target, study=STUDY)
+        assert {path.name for path in reference.iterdir()} == {STUDY, "verdicts.csv", "claims.csv"}
+        assert json.loads((reference / STUDY / "manifest.json").read_text())["study"] == STUDY
+        assert planned(finished, target, study=STUDY)[0] == Counter()
+        before = everything(reference)
+        with changed(finished / "pipeline/stages/decide.py", lambda text: text.replace("claims.listed", "claims.lost")):
+            assert planned(finished, target, study=STUDY)[0] == Counter(reference=1)
+            assert snakemake(finished, target, study=STUDY).returncode == 1
+        assert everything(reference) == before
+    finally:
+        for folder in (reference, finished / "results" / "reference"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def test_hydra_alone_trains_into_a_folder_of_its_own(finished: Path) -> None:
     stage = "pipeline.workflow.multirun"
     command = [sys.executable, "-m", stage, "-m", "method=baseline", "dataset=compas", "scale=smoke"]

@@ -1,24 +1,37 @@
-"""Make the tables and figures of a study by name: one artefact, or many in several processes."""
+"""Make the tables and figures of a study: one artefact by name, or all of them into files, in several processes."""
 
 import importlib
 import inspect
 import multiprocessing
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import pandas as pd
 
-from fairness_audits.results.style import paper
-from pipeline.report import comparison, registry
+from fairness_audits.files import save_figure
+from fairness_audits.results.style import new_figure, paper
+from pipeline import io
+from pipeline.report import claims, comparison, registry
+from pipeline.report.comparison_table import beside, read_off
 from pipeline.report.inputs import Inputs, NotRun, identified
 from pipeline.report.stamp import Picture, Stamp
 from pipeline.report.table import StampedTable
 
 Artefact: TypeAlias = StampedTable | Picture
 Made = TypeVar("Made")
+OPTIONS: Mapping[str, Any] = {
+    "published": {"nargs": "+", "help": "published numbers (.csv) and claims (.yaml)"},
+    "tables": {"help": "folder for the tables"},
+    "figures": {"help": "folder for the figures"},
+    "index": {"help": "file for the index of the report (.json)"},
+    "processes": {"type": int, "default": 1, "help": "number of artefacts to draw at a time"},
+}
+"""The options of a stage that draws."""
 _held: list[Callable[[str], Any]] = []
 
 
@@ -28,6 +41,11 @@ def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     if hasattr(study, "compared"):
         return study.compared(inputs, published, measurements(inputs))
     return comparison.compared(inputs, published, measurements(inputs))
+
+
+def decided(inputs: Inputs, lists: Iterable[Sequence[Mapping[str, Any]]]) -> list[claims.Decision]:
+    """Decide the claims of these lists by the rows of the study."""
+    return claims.decide([claim for found in lists for claim in found], measurements(inputs))
 
 
 def measurements(inputs: Inputs) -> pd.DataFrame:
@@ -55,6 +73,29 @@ def build(name: str, inputs: Inputs, found: pd.DataFrame | None = None) -> Artef
         if isinstance(made, Picture):
             made.finish()
     return replace(made, caption=recipe.caption)
+
+
+def draw(inputs: Inputs, found: pd.DataFrame, tables: str, figures: str, processes: int) -> dict[str, Artefact]:
+    """Draw all artefacts of a study, beside the published numbers that they show, and save them in these folders.
+
+    The returned pictures have an empty drawing, because the page reads the saved files.
+    """
+    names = [one.name for one in registry.declared(inputs.study)]
+    make = partial(_drawn, inputs, found, Path(tables), Path(figures))
+    return dict(zip(names, together(make, names, processes), strict=True))
+
+
+def _drawn(inputs: Inputs, found: pd.DataFrame, tables: Path, figures: Path, name: str) -> Artefact:
+    artefact = build(name, inputs, found)
+    if isinstance(artefact, StampedTable):
+        artefact = replace(artefact, published=beside(found, name))
+        io.save_table(artefact, tables / name)
+    else:
+        with paper():
+            save_figure(artefact.figure, figures / name)
+        artefact = replace(artefact, figure=new_figure(1.0), notes=(*artefact.notes, *read_off(found, name)))
+    print(f"made {name}", flush=True)
+    return artefact
 
 
 def together(make: Callable[[str], Made], names: Sequence[str], processes: int) -> Iterator[Made]:

@@ -48,10 +48,8 @@ for study in run.declared:
         wildcard_constraints:
             study=study,
         params:
-            config=lambda w: encoded(run.artefacts(w.study)),
-            audits=lambda w: run.files("audit", w.study),
-            classifiers=lambda w: run.files("train", w.study),
-            code=lambda w: run.code("artefacts", study=w.study),
+            inputs=lambda w: encoded(run.inputs(w.study)),
+            code=lambda w: run.code("draw", study=w.study),
             fill=lambda w: references.fill_option(run, w.study),
             regression=lambda w: references.regression_option(run, w.study),
         log:
@@ -65,11 +63,10 @@ for study in run.declared:
             **run.requests("draw"),
         shell:
             # Use a pipe, because an argument of a command is limited to 128 KB.
-            "printf %s {params.config:q} | {one_thread} {python:q} -m pipeline.stages.artefacts --study {wildcards.study}"
-            " --config - --rows {input.rows} --datasets {input.datasets:q} --audits {params.audits:q}"
-            " --classifiers {params.classifiers:q} --published {input.published:q} {params.fill} {params.regression}"
-            " --tables results/tables/{wildcards.study} --figures results/figures/{wildcards.study}"
-            " --captions results/captions/{wildcards.study} --index {output.index} --processes {drawers} > {log} 2>&1"
+            "printf %s {params.inputs:q} | {one_thread} {python:q} -m pipeline.stages.draw --rows {input.rows}"
+            " --published {input.published:q} {params.fill} {params.regression} --tables results/tables/{wildcards.study}"
+            " --figures results/figures/{wildcards.study} --captions results/captions/{wildcards.study}"
+            " --index {output.index} --processes {drawers} > {log} 2>&1"
 
 
 # The part of the first study that takes no long job, within minutes of the start. It says what is still being computed.
@@ -84,10 +81,8 @@ rule first_page:
         html="results/pages/{study}_first.html",
     params:
         rows=lambda w: encoded(first.collect(w.study)),
-        audits=lambda w: first.files("audit", w.study),
-        classifiers=lambda w: first.files("train", w.study),
-        config=lambda w: encoded(first.artefacts(w.study)),
-        code=lambda w: run.code("artefacts", study=w.study),
+        inputs=lambda w: encoded(first.inputs(w.study)),
+        code=lambda w: run.code("draw", study=w.study),
         folder="results/first/{study}",
         scale=run.scale,
     log:
@@ -99,10 +94,9 @@ rule first_page:
     shell:
         "({python:q} -m pipeline.stages.collect --study {wildcards.study} --scale {params.scale} --audits {params.rows:q}"
         " --output {params.folder}/rows.parquet;"
-        " printf %s {params.config:q} | {one_thread} {python:q} -m pipeline.stages.artefacts --study {wildcards.study}"
-        " --config - --rows {params.folder}/rows.parquet --datasets {input.datasets:q} --audits {params.audits:q}"
-        " --classifiers {params.classifiers:q} --published {input.published:q} --tables {params.folder}"
-        " --figures {params.folder}/{wildcards.study} --index {params.folder}/index.json --processes {drawers};"
+        " printf %s {params.inputs:q} | {one_thread} {python:q} -m pipeline.stages.draw --rows {params.folder}/rows.parquet"
+        " --published {input.published:q} --tables {params.folder} --figures {params.folder}/{wildcards.study}"
+        " --captions {params.folder}/captions --index {params.folder}/index.json --processes {drawers};"
         " {python:q} -m pipeline.stages.report --index {params.folder}/index.json --figures {params.folder}"
         " --benchmarks results/benchmarks --scale {params.scale} --output {output.html}) > {log} 2>&1"
 

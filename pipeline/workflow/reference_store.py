@@ -1,6 +1,6 @@
 """References on disk: ``data/reference/<study>/``, in files of at most one megabyte.
 
-- ``manifest.json``: provenance, see :func:`pipeline.stages.artefacts.manifest_of`.
+- ``manifest.json``: provenance, see :func:`pipeline.stages.record.manifest_of`.
 - ``config.json.gz``: the resolved configuration of every point.
 - ``rows/<block>.parquet`` or ``rows/<block>_1.parquet``, ...: the tidy rows of a block.
 - ``datasets_1.zip``, ``classifiers_1.zip``, ``audits_1.zip``, ...: files of :mod:`pipeline.io`. Data sets are stored as

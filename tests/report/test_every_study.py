@@ -16,7 +16,7 @@ from fairness_audits.files import save_figure
 from fairness_audits.results import style, typeset
 from fairness_audits.results.estimate import Estimate
 from fairness_audits.values import Provenance
-from pipeline.io import load_published
+from pipeline.io import load_claims, load_published
 from pipeline.jobs import Run
 from pipeline.report import artefacts, claims, html, reference, registry
 from pipeline.report.comparison import check_published, compare
@@ -24,7 +24,6 @@ from pipeline.report.reduction import Reduction, reductions
 from pipeline.report.regression_check import regression_check
 from pipeline.report.selection import explain_absence, parse_setting, select, text_of
 from pipeline.stages import collect
-from pipeline.stages.artefacts import decided
 from tests.errors import invalid
 from tests.report import studies
 from tests.report.studies import PUBLISHED_SIZE, REFERENCES
@@ -162,7 +161,7 @@ def test_a_part_of_a_study_alone_is_compared_decided_and_drawn(study: str, kind:
         studies.check(one)
     if kind == "dataset" and name != "adience":
         assert len(regression_check(run, whole))
-    told = claims.lines(decided(run, [f"data/published/claims/{study}.yaml"]))
+    told = claims.lines(artefacts.decided(run, [load_claims(f"data/published/claims/{study}.yaml")]))
     page = html.describe(run, made, found, told)
     absent = [one["name"] for one in page["artefacts"] if one["absent"]]
     assert len(absent) < len(made) or kind == "block"
@@ -181,8 +180,8 @@ def test_what_a_run_leaves_out_is_named_and_is_no_evidence_but_comes_from_the_re
     for name in said:
         assert not studies.build(name, filled).absent
     assert not filled.config["not_chosen"]
-    lists = [f"data/published/claims/{study}.yaml"]
-    outcomes = [{one.says: one.outcome for one in decided(each, lists)} for each in (run, filled)]
+    lists = [load_claims(f"data/published/claims/{study}.yaml")]
+    outcomes = [{one.says: one.outcome for one in artefacts.decided(each, lists)} for each in (run, filled)]
     ours = {claim for claim, outcome in outcomes[0].items() if outcome != claims.NOT_TESTABLE}
     assert 0 < len(ours) < len(outcomes[1])
     # A part that was left out although its data set was chosen.
@@ -323,8 +322,8 @@ def test_a_study_s_code_is_all_that_makes_its_artefacts_and_planning_imports_non
         "import sys\nfrom pipeline import jobs\nfrom pipeline.workflow import code_hash\nasked = []\n"
         "jobs.code_hash = lambda names, root: asked.append(names) or 'hash'\n"
         "run = jobs.Run()\n"
-        "run.code('artefacts', study='fliptest')\n"
-        "run.code('artefacts', study='robustness_bias')\n"
+        "run.code('draw', study='fliptest')\n"
+        "run.code('draw', study='robustness_bias')\n"
         "behind = [code_hash.modules_behind(names, jobs.ROOT) for names in asked]\n"
         "assert jobs.ROOT / 'pipeline/report/fliptest/flipset_panels.py' in behind[0]\n"
         "assert jobs.ROOT / 'pipeline/report/fliptest/comparison.py' in behind[0]\n"

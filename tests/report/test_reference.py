@@ -23,7 +23,7 @@ from pipeline.report.facts import data_facts
 from pipeline.report.inputs import Inputs
 from pipeline.report.stamp import Picture
 from pipeline.report.sweep import chosen, drawn, summary, undominated
-from pipeline.stages.artefacts import manifest_of
+from pipeline.stages.record import check_drawn, manifest_of
 from pipeline.values import AuditResult
 from pipeline.workflow import reference_store
 from pipeline.workflow.sweep import Figure
@@ -240,6 +240,22 @@ def test_the_datasets_that_a_run_leaves_out_are_as_the_reference_has_them(
         ["paper/train/adult/sensr"],
     )  # fmt: skip
     assert (second["parts"], second["scale"]) == (reference.parts(run), "laptop")
+
+
+def test_an_artefact_that_a_reference_could_not_draw_is_named(inputs: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No published number is needed to draw one that shows some."""
+    study, find = inputs.study, registry.find
+    shown = tuple(one for one in registry.declared(study) if one.name in ("comparison", "figure_2"))
+    monkeypatch.setattr(registry, "declared", lambda study: shown)
+    made = reference.recorded(inputs)
+    check_drawn(made)
+
+    def reads(inputs: Inputs) -> Any:
+        return next(iter(inputs.audits.values())).arrays["lost"]
+
+    monkeypatch.setattr(registry, "find", lambda *names: replace(find(*names), make=reads))
+    with invalid(source=study, option=shown[0].name):
+        check_drawn(made)
 
 
 def test_a_network_without_its_weights_is_recorded(inputs: Inputs) -> None:

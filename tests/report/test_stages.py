@@ -30,7 +30,7 @@ from pipeline.report.inputs import Inputs, points
 from pipeline.report.pictures import few_colours
 from pipeline.report.registry import label
 from pipeline.report.table import IN_BRACKETS
-from pipeline.stages import artefacts, collect
+from pipeline.stages import collect, draw, draw_reference
 from pipeline.values import AuditResult
 from tests.errors import invalid
 from tests.report.studies import build, inputs_of
@@ -77,35 +77,37 @@ def test_collected_rows_survive_their_file(tmp_path: Path) -> None:
 
 def test_the_points_of_a_study_name_every_value_in_its_files() -> None:
     run = Run(studies=["fliptest"])
-    config = run.artefacts("fliptest")
-    named = {keys for point in points(config["sections"]) for keys in point["keys"]}
-    files = [path for stage in ("prepare", "train", "audit") for path in run.files(stage, "fliptest")]
-    assert {config["names"][path] for path in files} <= named
+    given = run.inputs("fliptest")
+    named = {keys for point in points(given["config"]["sections"]) for keys in point["keys"]}
+    for kind, stage in (("datasets", "prepare"), ("classifiers", "train"), ("audits", "audit")):
+        assert [path for path, _ in given[kind]] == run.files(stage, "fliptest")
+        assert {name for _, name in given[kind]} <= named
 
 
 def test_the_artefacts_of_a_reference_are_drawn_from_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tables in three forms, captions of Snakemake's report, and the index of the page, which names the reference."""
+    """Tables in three forms, and the index of the page, which names the reference."""
     study, two = "permutation_tests", ("table_1", "comparison")
-    captions = {name: registry.find(study, name).caption for name in two}
     listed = tuple(one for one in registry.declared(study) if one.name in two)
     monkeypatch.setattr(registry, "declared", lambda study: listed)
-    folders = {kind: tmp_path / kind for kind in ("tables", "figures", "captions")}
-    given = {"study": study, "from-reference": f"data/reference/{study}", "published": f"data/published/{study}.csv"}
-    given |= {"index": str(tmp_path / "index.json"), **{kind: str(path) for kind, path in folders.items()}}
-    artefacts.main([word for key, value in given.items() for word in (f"--{key}", value)])
+    given = {"reference": f"data/reference/{study}", "published": f"data/published/{study}.csv"}
+    given |= {name: str(tmp_path / name) for name in ("tables", "figures", "index")}
+    draw_reference.main([word for key, value in given.items() for word in (f"--{key}", value)])
     expected = {f"{name}.{suffix}" for name in two for suffix in html.FORMATS["table"]}
-    assert {path.name for path in folders["tables"].iterdir()} == expected
-    for name, caption in captions.items():
-        assert markup.rst(caption) in (folders["captions"] / f"{name}.rst").read_text()
-    index = json.loads((tmp_path / "index.json").read_text())
+    assert {path.name for path in (tmp_path / "tables").iterdir()} == expected
+    index = json.loads((tmp_path / "index").read_text())
     reference = index["reference"]
     manifest = json.loads(Path(f"data/reference/{study}/manifest.json").read_text())
     assert reference["lines"] == []
     assert index["software"]["computed"] == software.distinct(run["versions"] for run in manifest["runs"])
     assert [run["commit"] for run in reference["runs"]] == [run["commit"] for run in manifest["runs"]]
     assert " and ".join(sorted({run["scale"] for run in reference["runs"]})) == index["scale"]
+
+
+def test_a_caption_in_snakemakes_report_has_the_title_and_the_stamp(inputs: Inputs) -> None:
+    table = build("table_1", inputs)
+    assert draw.caption(table).split("\n\n") == [*map(markup.rst, (table.title, table.caption, *table.stamp.lines()))]
 
 
 # The page is whole, loads nothing, and says where it comes from.

@@ -381,7 +381,7 @@ def test_a_typo_in_a_grids_key_is_refused_with_the_nearest_when_the_jobs_are_pla
         ("experiment/s.yaml", "audit.delta", "audit.dleta"),
         ("scale/small.yaml", "repetitions: 2", "repetitions: two"),
         ("", "", "train"),
-        ("", "", "artefacts"),
+        ("", "", "draw"),
     ],
 )
 def test_a_fault_in_the_configuration_or_the_code_ends_the_run_before_snakemake_asks_for_a_file(
