@@ -662,3 +662,13 @@ def test_two_decisions_about_several_classes_are_no_classes() -> None:
     """A label of 0, 1 and 9 is not read as three classes if the model decides between two."""
     with invalid(option="y", column="y"):
         fa.permutation_test(np.arange(N) % 3, prediction=PEOPLE["d"], group=PEOPLE["sex"], metric="tpr")
+
+
+@pytest.mark.parametrize("lacking", ["label", "decision"])
+@pytest.mark.parametrize("names", [["cat", "dog", "eel"], [0.0, 1.0, 2.0]])
+def test_a_missing_value_is_no_class_of_its_own(names: list[Any], lacking: str) -> None:
+    rng = np.random.default_rng(4)
+    rows = pd.DataFrame({name: rng.choice(names, N) for name in ("label", "decision")}).assign(sex=PEOPLE["sex"])
+    rows.loc[[7, 11], lacking] = None
+    with invalid(option={"label": "y", "decision": "prediction"}[lacking], column=lacking, row=7):
+        fa.permutation_test("label", prediction="decision", group="sex", metric=["accuracy", "tpr"], data=rows)
