@@ -225,6 +225,13 @@ def test_a_text_in_place_of_groups_is_told_what_to_pass(group: Any, spelt: str) 
     assert spelt in caught.value.remedy
 
 
+def test_crossed_names_of_a_table_may_be_cuts() -> None:
+    by_name = fa.permutation_test(
+        "y", data=PEOPLE, prediction="d", group=["sex", "age >= 40"], cross=True, metric="tpr"
+    )
+    assert by_name.facts["results"] == results("sex*age>=40")
+
+
 @pytest.mark.parametrize("spelt", ["age>=40", "age<40", "age < 40", " age >=  40"])
 def test_a_cut_has_one_name_and_one_order_however_it_is_spelt(spelt: str) -> None:
     values = (PEOPLE["age"] >= 40 if ">" in spelt else PEOPLE["age"] < 40).rename(spelt)
