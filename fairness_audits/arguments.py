@@ -318,6 +318,12 @@ class Given:
         }
         return [(name, value) for name, value in self.stated.items() if value not in (plain.get(name, False), UNNAMED)]
 
+    def refuse(self, names: Collection[str], only: str) -> None:
+        """Raise InvalidInput if one of these options, which apply to ``only`` some inputs, differs from its default."""
+        for name, _ in self.changed:
+            if name in names:
+                raise InvalidInput(f"{name} applies to {only} only", option=name, remedy="Leave it out")
+
 
 def counterpart(name: str, known: Collection[str]) -> tuple[str, str] | None:
     """Return the role of an option of another audit, and the known option with this role; None if there is none."""

@@ -24,10 +24,17 @@ EVIDENCE = ("separation", "association", "signal")
 
 
 def fair_metric(
-    path: Path | None, rows: Rows, source: Source, directions: Array | None, units: Units, seed: int
+    path: Path | None,
+    rows: Rows,
+    source: Source,
+    directions: Array | None,
+    units: Units,
+    seed: int,
+    order: Sequence[str] = (),
 ) -> tuple[FairMetric, dict[str, Any]]:
     """Return the fair metric, from ``directions``, the file ``path`` or the rows, and its description for the JSON.
 
+    Given directions have an entry for each feature in this ``order`` (default: that of the rows).
     In the description, ``directions`` are scaled to length 1, in the units of the audit. ``separation`` is the area
     under the ROC curve for separating an attribute's two groups along its direction. ``association`` is the p-value of
     no association between the attribute and the inputs, and ``signal`` the share of the direction that is not noise
@@ -46,7 +53,7 @@ def fair_metric(
     else:
         numbers = directions_in(path, len(rows.names)) if path is not None else np.asarray(directions, dtype=float)
         origin = str(path or "directions")
-        metric = metric_of(numbers, origin, rows.names, units)
+        metric = metric_of(numbers, origin, rows.names, units, order or rows.names)
         labels = [f"direction {place}" for place in range(len(np.atleast_2d(numbers)))]
         facts = {"source": "given", "path": origin, "sha256": path and sha256(path), "rows": None, "levels": {}}
         facts |= {name: {} for name in EVIDENCE}
@@ -108,20 +115,23 @@ def directions_in(path: Path, d: int) -> Array:
         raise InvalidInput(problem, source=path, option="directions", remedy="Write it with numpy.save") from error
 
 
-def metric_of(directions: Array, source: str, names: tuple[str, ...], units: Units) -> FairMetric:
-    """Return the metric that ignores displacements along ``directions`` (m, d), in the columns' own units."""
+def metric_of(directions: Array, source: str, names: tuple[str, ...], units: Units, order: Sequence[str]) -> FairMetric:
+    """Return the metric of the features ``names`` that ignores displacements along ``directions`` (m, d).
+
+    These are in the columns' own units, with an entry for each feature in this ``order``.
+    """
     d = len(names)
     directions = directions[None, :] if directions.ndim == 1 else directions
     if directions.ndim != 2 or directions.shape[1] != d or not len(directions):
         raise InvalidInput(
             f"expected directions of shape (number, {d}), one entry for each feature in the order "
-            f"{', '.join(names)}; found shape {directions.shape} in {source}",
+            f"{', '.join(order)}; found shape {directions.shape} in {source}",
             source=source,
             option="directions",
         )
     # A displacement v in the columns' units is v / scale in the units of the audit.
     try:
-        return from_directions(directions / units.scale)
+        return from_directions(directions[:, [order.index(name) for name in names]] / units.scale)
     except ValueError as error:
         raise InvalidInput.within(source, error, source=source, option="directions") from error
 

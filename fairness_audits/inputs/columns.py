@@ -18,7 +18,7 @@ from fairness_audits.inputs.table import Source
 from fairness_audits.messages import check_columns, enumerated, listed, reason, unlike
 from fairness_audits.tables import opened
 from fairness_audits.tables.frame import Table
-from fairness_audits.tables.groupings import Grouping, Part, sides
+from fairness_audits.tables.groupings import CROSS, Grouping, Part, sides
 from fairness_audits.values import Array
 
 INPUTS = "X"
@@ -99,10 +99,15 @@ class Columns:
         return self._names[argument]
 
     def groups(self, cross: bool) -> tuple[tuple[str, ...], tuple[Grouping, ...]]:
-        """Return the names of the columns of groups, and the columns to derive: with ``cross``, their intersections."""
+        """Return the groups by name, and the columns to derive: with ``cross``, intersections.
+
+        Of a table that is given as data, the name is the text of the command, which may cut columns.
+        """
         names = self._names["group"]
         if not cross or len(names) < 2:
             return names, ()
+        if self._data is not None:
+            return (CROSS.join(names),), ()
         made = Grouping(unlike("*".join(names), self._columns, "group"), tuple(map(Part, names)))
         return (made.name,), (made,)
 

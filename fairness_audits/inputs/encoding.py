@@ -40,6 +40,11 @@ class Encoding:
         """Return the features of each category with more than two levels."""
         return tuple(group for group in self.groups if len(group) > 1)
 
+    def in_order(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Return the names of the features in this order of the ``columns``, of which some may be no inputs."""
+        of_column = dict(zip(self.columns, self.groups, strict=True))
+        return tuple(self.names[j] for name in columns if name in of_column for j in of_column[name])
+
     def encoded(self, source: Source) -> Source:
         """Return the table with the features next to its other columns.
 

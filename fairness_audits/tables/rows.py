@@ -180,7 +180,8 @@ def numbers(table: Table, columns: Sequence[str], values: int = VALUES, role: st
     Raises InvalidInput as :func:`predictions` does, also if a row does not have a finite number; its option is that of
     the ``role``, if there is one.
     """
-    frame = _fetched(table, {f"column {position + 1}": column for position, column in enumerate(columns)}, values)
+    roles = [role] if len(columns) == 1 else [f"column {position + 1}" for position in range(len(columns))]
+    frame = _fetched(table, dict(zip(roles, columns, strict=True)), values)
     return {column: numeric(table, Score(column), role, frame[column]) for column in columns}
 
 

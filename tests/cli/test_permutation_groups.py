@@ -225,6 +225,13 @@ def test_a_text_in_place_of_groups_is_told_what_to_pass(group: Any, spelt: str) 
     assert spelt in caught.value.remedy
 
 
+def test_crossed_names_of_a_table_may_be_cuts() -> None:
+    by_name = fa.permutation_test(
+        "y", data=PEOPLE, prediction="d", group=["sex", "age >= 40"], cross=True, metric="tpr"
+    )
+    assert by_name.facts["results"] == results("sex*age>=40")
+
+
 @pytest.mark.parametrize("spelt", ["age>=40", "age<40", "age < 40", " age >=  40"])
 def test_a_cut_has_one_name_and_one_order_however_it_is_spelt(spelt: str) -> None:
     values = (PEOPLE["age"] >= 40 if ">" in spelt else PEOPLE["age"] < 40).rename(spelt)
@@ -662,3 +669,13 @@ def test_two_decisions_about_several_classes_are_no_classes() -> None:
     """A label of 0, 1 and 9 is not read as three classes if the model decides between two."""
     with invalid(option="y", column="y"):
         fa.permutation_test(np.arange(N) % 3, prediction=PEOPLE["d"], group=PEOPLE["sex"], metric="tpr")
+
+
+@pytest.mark.parametrize("lacking", ["label", "decision"])
+@pytest.mark.parametrize("names", [["cat", "dog", "eel"], [0.0, 1.0, 2.0]])
+def test_a_missing_value_is_no_class_of_its_own(names: list[Any], lacking: str) -> None:
+    rng = np.random.default_rng(4)
+    rows = pd.DataFrame({name: rng.choice(names, N) for name in ("label", "decision")}).assign(sex=PEOPLE["sex"])
+    rows.loc[[7, 11], lacking] = None
+    with invalid(option={"label": "y", "decision": "prediction"}[lacking], column=lacking, row=7):
+        fa.permutation_test("label", prediction="decision", group="sex", metric=["accuracy", "tpr"], data=rows)

@@ -131,6 +131,35 @@ def test_in_the_fair_metric_sensitive_directions_are_cheap() -> None:
     assert (lengths(learned) <= plain + 1e-9)[~np.isnan(plain)].all()
 
 
+@pytest.mark.usefixtures("here")
+def test_directions_follow_the_columns_that_they_are_given_for() -> None:
+    """The model was fitted on other orders of the columns than the audit is given."""
+    weight, turned = LINEAR[-1].coef_[0], X[["income", "age"]]
+    expected = lengths(exactly(LINEAR)) * np.linalg.norm(weight) / np.linalg.norm([10 * weight[0], weight[1]])
+    for along in ([0.0, 1.0], pd.DataFrame({"age": [1.0], "income": [0.0]}), pd.Series({"age": 1.0, "income": 0.0})):
+        np.testing.assert_allclose(lengths(exactly(LINEAR, turned, directions=along)), expected, rtol=1e-6)
+    np.save("along.npy", [[0.0, 1.0]])
+    X.assign(y=Y).to_csv("rows.csv", index=False)
+    joblib.dump(LINEAR, "linear.joblib")
+    words = "robustness --data rows.csv --label y --group sex --model linear.joblib --trust-pickle --attack exact"
+    ended(f"{words} --features income,age --directions along.npy --output out".split())
+    np.testing.assert_allclose(pd.read_csv("out/distances.csv")["distance_exact"], expected, rtol=1e-6)
+
+
+def test_directions_follow_the_levels_of_a_category() -> None:
+    encoder = make_column_transformer((OneHotEncoder(), ["job"]), remainder=StandardScaler())
+    model = make_pipeline(encoder, LogisticRegression()).fit(X[["income", "job", "age"]], Y)
+    entries = {"income": [0.0], "job": [0.0, 0.0, 0.0], "age": [1.0]}
+
+    def along(order: list[str]) -> dict[str, Any]:
+        given = [entry for name in order for entry in entries[name]]
+        found = audited(model, X[order], directions=given, points=8, min_group=2)
+        facts: dict[str, Any] = found.facts["data"]["fair_metric"]["directions"]["direction 0"]
+        return facts
+
+    assert along(["age", "job", "income"]) == {"income": 0, "job=a": 0, "job=b": 0, "job=c": 0, "age": 1}
+
+
 def test_the_level_holds_without_a_difference_and_a_planted_one_is_found() -> None:
     def rejects(seed: int, apart: float) -> bool:
         rows = people(seed, apart)

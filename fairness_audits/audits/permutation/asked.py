@@ -146,6 +146,8 @@ def _check_outputs(given: Given, metrics: list[Metric]) -> None:
     scored, decided = given.score is not None, given.prediction is not None
     if not (scored or decided) and [metric.name for metric in metrics] != [BASE_RATE]:
         raise InvalidInput("there is nothing to audit", remedy="Give the score or the prediction")
+    if given.regression:
+        given.refuse(("threshold", "positive"), "labels of two classes")
     deciding = [name for name in ("threshold", "top") if getattr(given, name) is not None]
     for name in deciding:
         if not scored:

@@ -346,7 +346,7 @@ def against_rest(content: Counts | Predictions, place: int) -> Counts | Predicti
 def _correlation(table: Table, asked: Asked, column: str) -> Callable[[Asked], list[Finding]]:
     """Return the correlation test of the score and an attribute of each row."""
     score = str(asked.given.score)
-    found = numbers(table, [score, column])
+    found = numbers(table, [score], role="score") | numbers(table, [column], role="attribute")
 
     def test(asked: Asked) -> list[Finding]:
         rng, names = asked.rng(column, CORRELATION), (score, column)

@@ -107,13 +107,21 @@ def _classes(metric: Metric, found: Mapping[str, Data]) -> list[str]:
 def of_classes(table: Table, asked: Asked, columns: dict[str, Any]) -> dict[str, Data] | None:
     """Count the decisions on each class against the rest, and (under "") those that are right.
 
-    None unless label and decision have several classes and the options allow them. Columns are checked already.
+    None unless label and decision have several classes and the options allow them. Raises InvalidInput for a missing
+    value.
     """
-    given = asked.given
+    given, label = asked.given, columns["label"]
     only = all(of_decisions(metric) for metric in asked.metrics)
-    if given.prediction is None or given.positive is not None or given.within or not only:
+    if (
+        given.prediction is None
+        or given.positive is not None
+        or given.within
+        or not (only and has_column(table, label))
+    ):
         return None
-    cells = table.cells(Request(columns["group"], columns["label"], Decision(given.prediction), CELLS))
+    cells = table.cells(Request(columns["group"], label, Decision(given.prediction), CELLS))
+    check_present(table, label, "label", tally((cell.label, cell.count) for cell in cells))
+    check_present(table, given.prediction, "prediction", tally((cell.outcome, cell.count) for cell in cells))
     labels, decided = ({level_name(getattr(cell, part)) for cell in cells} for part in ("label", "outcome"))
     if not 2 < len(decided) <= len(labels) <= CLASSES or not decided <= labels:
         return None

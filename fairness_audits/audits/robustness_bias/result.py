@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import groupby
 from operator import itemgetter
@@ -75,7 +75,9 @@ def of_rows(given: Given, source: Source, model: Model, directions: Array | None
     from fairness_audits.audits.robustness_bias.table_audit import examined
     from fairness_audits.audits.robustness_bias.table_trial import tried
 
-    _refuse(given, OF_IMAGES, "images")
+    given.refuse(OF_IMAGES, "images")
+    if not given.sensitive and directions is None and given.values.get("directions") is None:
+        given.refuse(("sensitive_cost",), "a fair metric (sensitive or directions)")
     if given.attack is not None and set(given.attack) != {"exact"}:
         problem = "attack applies to images only, except attack='exact'"
         raise InvalidInput(problem, option="attack", remedy="Leave it out")
@@ -100,7 +102,7 @@ def of_images(given: Given, source: Source, model: Model, array: Array | None = 
     from fairness_audits.audits.robustness_bias.attacking import chosen_attacks
     from fairness_audits.audits.robustness_bias.image_audit import examined, points_of
 
-    _refuse(given, OF_ROWS, "rows of a table")
+    given.refuse(OF_ROWS, "rows of a table")
     wanted = chosen_attacks(given.attack or (DEFAULT,), given.attack_setting)
     of_files: Any = {name: given.values.get(name) for name in ("file", "channels")}
     everyone, file = points_of(source, array, **given.some("images", "resize", "label", "group", "classes"), **of_files)
@@ -115,13 +117,6 @@ def of_images(given: Given, source: Source, model: Model, array: Array | None = 
         computing=_computing(given),
     )
     return concluded(given, found, len(source.table))
-
-
-def _refuse(given: Given, names: Collection[str], only: str) -> None:
-    """Raise InvalidInput if an option of these names, which apply to other inputs ``only``, has a value of its own."""
-    for name, _ in given.changed:
-        if name in names:
-            raise InvalidInput(f"{name} applies to {only} only", option=name, remedy="Leave it out")
 
 
 def concluded(given: Given, found: Examined, rows: int) -> Result:

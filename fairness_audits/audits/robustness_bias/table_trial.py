@@ -121,7 +121,8 @@ def tried(
     roles = [name for name in (*groups, *apart) if name != label]
     columns = feature_names(source, features, drop, label, roles, "group", False)
     known = named_as(model.names_in(source.table), source.table)
-    columns = tuple(known) if known and set(known) <= set(columns) else columns
+    # The search takes the model's own order, and directions come in that of the table or of ``features``.
+    asked, columns = columns, tuple(known) if known and set(known) <= set(columns) else columns
     made = predictor(model, source.inputs(columns), computing, True)
     codes = coded(made, categorical)
     encoding = encoding_of(source, columns, model.of_frames, codes)
@@ -133,7 +134,8 @@ def tried(
     described: Mapping[str, Any] | None = None
     if sensitive or directions is not None:
         file, array = (directions, None) if isinstance(directions, Path) else (None, directions)
-        metric, described = fair_metric(file, everyone, every, array, units, seed)
+        order = encoding.in_order(asked)
+        metric, described = fair_metric(file, everyone, every, array, units, seed, order)
         changes = replace(changes, basis=metric.basis, cost=COST if sensitive_cost is None else sensitive_cost)
     answers = answered(made, encoding.decoded(everyone.features), source.name, output_kind, decoded=encoding.decoded)
     if len(np.unique(answers.prediction)) < 2:
