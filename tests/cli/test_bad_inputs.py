@@ -51,6 +51,7 @@ number = 3
 def few(x): return x @ W[:2]
 def single(x): return x @ W.float()
 def array(x): return (x @ W).detach().numpy()
+def words(x): return ["yes"] * len(x)
 def wide(x): return torch.cat([x, 2 * x], 1)
 def cube(x): return x[:, None]
 def classes(x): return (x @ W).argmax(1)

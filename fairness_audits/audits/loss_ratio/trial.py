@@ -158,8 +158,8 @@ def trial_of(
                 column=next(iter(encoding.levels)),
                 remedy="If the model only takes numbers, encode these columns, or leave them out of the features",
             ) from error
-        # A function that fails on a tensor may take data frames alone.
-        if failed is None or isinstance(failed, ModelFailed):
+        # A function that fails on a tensor may take data frames alone, and one that answers to them may take both.
+        if failed is None or isinstance(failed, ModelFailed) or not isinstance(error, ModelFailed):
             raise
         raise failed from error
     layers = None if search == "people" else layers_of(model, answers, encoding, everyone.features[some])

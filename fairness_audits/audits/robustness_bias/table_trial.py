@@ -134,8 +134,7 @@ def tried(
     described: Mapping[str, Any] | None = None
     if sensitive or directions is not None:
         file, array = (directions, None) if isinstance(directions, Path) else (None, directions)
-        order = encoding.in_order(asked)
-        metric, described = fair_metric(file, everyone, every, array, units, seed, order)
+        metric, described = fair_metric(file, everyone, every, array, units, seed, encoding.in_order(asked))
         changes = replace(changes, basis=metric.basis, cost=COST if sensitive_cost is None else sensitive_cost)
     answers = answered(made, encoding.decoded(everyone.features), source.name, output_kind, decoded=encoding.decoded)
     if len(np.unique(answers.prediction)) < 2:
