@@ -65,6 +65,10 @@ def from_files(given: Given) -> Result:
         return audited(given, source, model, reference=reference, **others)
 
 
+OF_THE_OTHER_SEARCH = {True: ("least_share",), False: ("regularization", "step_size", "steps", "metric_samples")}
+"""Options without effect on a search along the gradient (True), and on one among people (False)."""
+
+
 def check_metric(sensitive: bool, directions: bool) -> None:
     """Raise InvalidInput unless either sensitive attributes or directions define the fair metric."""
     if sensitive == directions:
@@ -114,9 +118,10 @@ def audited(
     evidence, search = searched(given, tried, answers, rows, tables, held, alike)
     bounded = bounds if tried.gradient else None
     pinned = pinned_share(some.features, evidence.comparable, metric, bounded)
+    unused = [name for name, _ in given.changed if name in OF_THE_OTHER_SEARCH[tried.gradient]]
     facts = {
         **measured(evidence, some, answers, 0 if tried.layers else answers.saturated),
-        "search": search,
+        "search": {**search, **({"unused": unused} if unused else {})},
         "placebo": placebo_facts(evidence),
         "metric_samples": metric_facts(evidence, given),
         "data": {

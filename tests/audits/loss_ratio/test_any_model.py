@@ -162,6 +162,21 @@ def test_a_probability_that_rounds_to_one_has_a_loss_in_closed_form() -> None:
     assert found.facts["results"]["loss_ratio"]["non_finite"] == found.facts["results"]["saturated"] == 0
 
 
+@pytest.mark.parametrize(
+    ("model", "unused"),
+    [(LogisticRegression(), ["least_share"]), (DecisionTreeClassifier(max_depth=2), ["metric_samples", "steps"])],
+)
+def test_options_of_the_other_search_are_told(model: Any, unused: list[str]) -> None:
+    X, y, sex = people(0, bias=0.25)
+    common: dict[str, Any] = {"sensitive": sex, "standardize": "continuous"}
+    found = fa.loss_ratio(model.fit(X, y), X, y, **common, least_share=0.4, steps=20, metric_samples=0)
+    (told,) = [one.text for one in found.caveats if one.condition == "unused"]
+    assert sorted(found.facts["search"]["unused"]) == unused
+    assert all(name in told for name in unused)
+    plain = fa.loss_ratio(model, X, y, **common)
+    assert not [one for one in plain.caveats if one.condition == "unused"]
+
+
 def test_columns_of_text_are_switched_as_a_whole() -> None:
     X, y, sex = people(0, bias=0.25)
 
