@@ -142,7 +142,9 @@ def table_penalties(inputs: Inputs) -> StampedTable:
         stamp=stamps.stamp(inputs, study.PENALTIES),
         notes=(
             f"By {study.upper_bounds(found) or 'the tightest attack'}, last epoch, correctly classified points. Means "
-            "over pairs of training runs, with Student's 95 % interval. Pairs with another tau have other seeds.",
+            "over pairs of training runs, with Student's 95 % interval."
+            + " Pairs with another tau have other seeds."
+            * (len({kind[3] for kind in kinds}) > 1),
             f"Closer without: training runs without the penalty after which the group is significantly closer to the "
             f"boundary than the others (p < {study.SIGNIFICANT:g}, permutation test over points, not adjusted).",
             *study.not_run(study.audited(inputs, study.PENALTIES)),
