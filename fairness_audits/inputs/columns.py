@@ -101,7 +101,7 @@ class Columns:
     def groups(self, cross: bool) -> tuple[tuple[str, ...], tuple[Grouping, ...]]:
         """Return the groups by name, and the columns to derive: with ``cross``, intersections.
 
-        Of a table that is given as data, the name is the text of the command, which may cut columns.
+        For a table given as ``data``, the crossed columns, which may be cuts, are one name as in the command.
         """
         names = self._names["group"]
         if not cross or len(names) < 2:

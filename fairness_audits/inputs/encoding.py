@@ -41,7 +41,7 @@ class Encoding:
         return tuple(group for group in self.groups if len(group) > 1)
 
     def in_order(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return the names of the features in this order of the ``columns``, of which some may be no inputs."""
+        """Return the names of the features in this order of the ``columns``, without columns that are not inputs."""
         of_column = dict(zip(self.columns, self.groups, strict=True))
         return tuple(self.names[j] for name in columns if name in of_column for j in of_column[name])
 

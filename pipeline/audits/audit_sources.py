@@ -68,7 +68,8 @@ class Config(Checked, of="audit"):
     Numbers of ``audit_samples``, ``map_samples`` and ``seeds``.
 
     ``permutations``: number of permutations in the tests of the ``rates`` and of robustness bias. ``regularization``:
-    those of the entropic map, whose other settings :class:`fairness_audits.transport.entropic.Config` explains.
+    the weights of the entropy in the map. :class:`fairness_audits.transport.entropic.Config` explains the other
+    settings of the map.
     ``noise_deals`` random splits into halves with at most ``noise_people`` each. ``points``: audited rows whose
     distances are measured, for networks by FMN with each of the ``fmn_steps``, after ``fmn_start_steps`` of DeepFool.
     """
